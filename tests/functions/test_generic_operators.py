@@ -15,6 +15,7 @@ from caten.cli.boundary import guarded
 from caten.errors import CatenError
 from caten.frontend.generic_signature import read_instance
 from caten.frontend.spec import SpecText
+from caten.functions.generic_operator import OFTEN
 from caten.options import Options
 
 
@@ -28,6 +29,7 @@ def spec(name: str, inputs: str, outputs: str, code: str, attributes: str = "", 
 SOFTMAX = spec("Softmax", "X{T}[~]", "Y{T}[~]", "e = np.exp(X - X.max(axis=axis, keepdims=True))\nY = e / e.sum(axis=axis, keepdims=True)", "axis = -1")
 ADD = spec("Add", "X{T}[~]; B{T}[~]", "Y{T}[~]", "Y = X + B")
 PRODUCT = spec("Product", "A{T}[~ M K]; B{T}[~ K N]", "C{T}[~ M N]", "C = A @ B")
+SQUARE = spec("Square", "X{T}[~]", "Y{T}[~]", "return X * X")
 SUM = spec("Sum", "X{T}[~]", "Y{T}[...]", "return X.sum(axis=axis, keepdims=keepdims)", "axis = none; keepdims = false")
 LESS = spec("Less", "X{T}[~]; limit{T}[]", "Y{bool}[...]", "return X < limit")
 LISP = spec("Scaled", "X{T}[~]", "Y{T}[~]", "(setf Y (* X scale)) (return Y)", "scale = 2.0", "lisp")
@@ -96,6 +98,43 @@ def test_one_kernel_for_all_extents(tool: Any) -> None:
     assert add.operator(array(3, 4), array(3, 4)) is not first
     assert len(add.instances) == 3
     assert add.signature == "Add(X{T}[~], B{T}[~]) -> Y{T}[~]"
+
+
+def test_calls_go_to_the_instance_directly(tool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool("gcc")
+    add = caten.compile(ADD, runtime="gcc")
+    seen: list[Any] = []
+    way = add._call
+    monkeypatch.setattr(add, "_call", lambda *given, **named: (seen.append(given), way(*given, **named))[1])
+    x, y = array(3, 4), array(5, dtype=np.float64)
+    for _ in range(4):
+        np.testing.assert_array_equal(add(x, x), x + x)
+    assert len(seen) == 1
+    for _ in range(OFTEN + 4):                                   # another instance, which is tried first once it was called often
+        np.testing.assert_array_equal(add(y, y), y + y)
+    assert len(seen) == 1 + OFTEN
+    np.testing.assert_array_equal(add(x, B=x), x + x)
+    np.testing.assert_array_equal(add(x[:, ::2], x[:, 1::2]), x[:, ::2] + x[:, 1::2])
+    assert len(seen) == 3 + OFTEN
+    with pytest.raises(CatenError):
+        add(x, y)
+    other = caten.compile(ADD, runtime="gcc")                    # has calls of its own
+    np.testing.assert_array_equal(other(x, x), x + x)
+    assert len(seen) == 4 + OFTEN
+
+
+def test_what_an_instance_takes_does_not_depend_on_earlier_calls(tool: Any) -> None:
+    tool("gcc")
+    add, square = caten.compile(ADD, runtime="gcc"), caten.compile(SQUARE, runtime="gcc")
+    x = array(4)
+    for _ in range(OFTEN + 4):
+        assert add(x, 2.0).dtype == np.float32
+        assert square(1.5) == 2.25
+    np.testing.assert_array_equal(add(x, np.float32(2)), x + 2)
+    with pytest.raises(CatenError):
+        add(x, np.float64(2))                                    # not the type of x
+    assert square(3).dtype == np.int64
+    assert square(np.float32(1.5)).dtype == np.float32
 
 
 def test_attributes_that_are_equal_and_not_the_same(tool: Any) -> None:

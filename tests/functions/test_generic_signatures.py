@@ -145,3 +145,45 @@ def test_copies_bits_and_types_in_bodies(tool: Any) -> None:
         assert as_bits.tolist() == x.view(bits).tolist()
     with pytest.raises(CatenError, match="E312"):
         caten.check(spec("Wrong", ["X{float}[N]"], ["Y{uint8}[N]"], "return X.view(np.uint8)"))
+
+
+COMPLEX = [
+    ("re{T}[~]; im{T}[~]", "return complex(re, im)", lambda re, im: re + 1j * im),
+    ("re{T}[~]; im{T}[~]", "return np.complex128(re, im).real", lambda re, im: re.astype(np.float64)),
+    ("re{T}[N]; im{T}[N]", "z = np.zeros(N, np.complex64)\nfor i in range(N):\n    z[i] = np.complex64(re[i], 2)\nreturn z", lambda re, im: (re + 2j).astype(np.complex64)),
+    ("re{T}[~]; im{T}[~]", "return np.abs(complex(re, im)) + complex(3.0, 4.0).imag", lambda re, im: np.hypot(re, im) + 4),
+]
+
+
+@pytest.mark.parametrize(("inputs", "code", "wanted"), COMPLEX)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_complex_numbers_of_their_parts(inputs: str, code: str, wanted: Any, dtype: Any, tool: Any) -> None:
+    tool("gcc")
+    made = compiled(spec("Made", inputs.split("; "), ["Y{...}[...]"], code))
+    re, im = np.array([1.5, -0.0, np.inf, 2], dtype), np.array([-2, np.inf, 1, 0.25], dtype)
+    with np.errstate(all="ignore"):
+        found, expected = made(re, im), wanted(re, im)
+    np.testing.assert_allclose(found.real[[0, 3]], expected.real[[0, 3]], rtol=1e-6)
+    np.testing.assert_allclose(found.imag[[0, 3]], expected.imag[[0, 3]], rtol=1e-6)
+    if "return complex" in code:                             # a product with i would make NaN of infinities
+        assert found.dtype == {np.float32: np.complex64, np.float64: np.complex128}[dtype]
+        assert (found.real[2], found.imag[1]) == (np.inf, np.inf)
+        assert not np.isnan(found).any()
+
+
+def test_what_cannot_be_a_part_of_a_complex_number(tool: Any) -> None:
+    tool("gcc")
+    halves = compiled(spec("Halves", ["x{T}[~]"], ["Y{...}[...]"], "return complex(x, x)"))
+    with pytest.raises(CatenError, match="complex is not defined on half"):
+        halves(np.zeros(2, np.float16))
+    lisp = compiled(spec("Made", ["x{float}[N]"], ["Y{complex64}[N]"], "(return (complex x (* 2 x)))", (), "lisp"))
+    assert lisp(np.ones(2, np.float32)).tolist() == [1 + 2j, 1 + 2j]
+
+
+def test_a_variable_may_have_the_name_of_an_output_that_is_returned_otherwise(tool: Any) -> None:
+    tool("gcc")
+    turned = compiled(spec("Turned", ["x{T}[M N]"], ["y{T}[...]"], "y = x * 2\nreturn y.T"))
+    x = np.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(turned(x), 2 * x.T)
+    loops = compiled(spec("Loops", ["x{T}[M N]"], ["y{T}[...]"], "y = np.zeros(N, x.dtype)\nfor j in range(N):\n    y[j] = x[0, j]\nreturn y[::-1] + 1"))
+    np.testing.assert_array_equal(loops(x), x[0, ::-1] + 1)

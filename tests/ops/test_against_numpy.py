@@ -244,3 +244,21 @@ def test_permutations_and_dropout() -> None:
     dropped = caten.ops.dropout(KEY, np.ones(10_000), p=0.25)
     assert set(dropped.tolist()) == {0.0, 1 / 0.75}
     assert abs(dropped.mean() - 1) < 0.03
+
+
+@pytest.mark.parametrize("name", ["fmod", "remainder", "floor_divide"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_remainders_are_those_of_numpy_to_the_last_bit(name: str, dtype: type) -> None:
+    """Of quotients that one division finds, of larger ones, and of those on either side of a whole number."""
+    draw = np.random.default_rng(1)
+    special = np.array([0, -0.0, 1, -1, 0.5, 3, -3, np.inf, -np.inf, np.nan, 1e-40, 1e30, 1e-30, 7, 2**22, 2**24, 2**51, 0.1, 1e-45], dtype)
+    x, y = (v.ravel() for v in np.meshgrid(special, special))
+    whole = draw.integers(-1000, 1000, 20_000).astype(dtype)
+    part = draw.integers(1, 30, 20_000).astype(dtype) / dtype(7)
+    far = [(draw.standard_normal(20_000) * 10.0 ** draw.uniform(-9, 9, 20_000)).astype(dtype) for _ in range(2)]
+    x, y = np.concatenate([x, whole * part, np.nextafter(whole * part, dtype(0)), far[0]]), np.concatenate([y, part, part, far[1]])
+    with np.errstate(all="ignore"):
+        found, expected = getattr(caten.ops, name)(x, y), getattr(np, name)(x, y)
+    np.testing.assert_array_equal(found, expected)
+    numbers = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(found)[numbers], np.signbit(expected)[numbers])

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from caten.bindings.cpython import ELEMENTS, direct_c, operator_c
+from caten.bindings.cpython import C_TYPES, ELEMENTS, direct_c, operator_c
 from caten.core.dtypes import DTYPES, is_packed
 from caten.core.numpy_types import numpy_dtype
 from caten.errors import CatenError
@@ -74,6 +74,49 @@ def test_the_second_call_is_direct_for_all_kinds_of_arguments(mix: tuple[Operato
     assert len(long) == 1
 
 
+def test_numbers_of_numpy_are_taken_directly(mix: tuple[Operator, list[Any]]) -> None:
+    call, long = mix
+    for a in (0.5, -0.25, float("nan"), float("inf")):
+        np.testing.assert_array_equal(call(given() + 1, np.float32(a), 1, 1), expected(given() + 1, a, 1, 1))
+    assert len(long) == 1
+
+
+@pytest.mark.parametrize("dtype", ["f64", "i32", "i64"])
+def test_numbers_of_numpy_of_the_same_type_are_taken_directly(native: Native, monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
+    kind, word = numpy_dtype(dtype).type, C_TYPES[dtype]
+    fill = f"int32_t ct_fill({word} a, {word} *Y, int64_t N) {{ for (int64_t i = 0; i < N; i++) Y[i] = a; return 0; }}"
+    call, long = watched(native, fill, f"(loop Fill (size N) (scalar a {dtype}) (buffer Y {dtype} (N) (0) inout) (kernel fill))", monkeypatch)
+    y = np.zeros(2, kind)
+    for a in (kind(3), kind(-7), 5, kind(2)):
+        assert call(a, y).tolist() == [a, a]
+    assert len(long) == 1
+
+
+FILL = "int32_t ct_fill(const float *X, float *Y, {sizes}) {{ for (int64_t i = 0; i < {count}; i++) Y[i] = X[0] + i; return 0; }}"
+
+
+@pytest.mark.parametrize(("shape", "formula", "sizes", "cases"), [
+    ("((* 2 N))", "(N)", "N", [((2,), (1,)), ((6,), (3,)), ((0,), (0,))]),
+    ("(N)", "((+ (floordiv (- N 3) 2) 1))", "N", [((3,), (1,)), ((8,), (3,)), ((9,), (4,)), ((1,), (0,))]),
+    ("(N)", "((+ (mod (- N 3) 4) (max 0 (min N 5))))", "N", [((1,), (3,)), ((7,), (5,))]),
+    ("(M N)", "((* M N))", "M N", [((2, 3), (6,)), ((1, 0), (0,))]),
+    ("(N M)", "((* M (* N 2)))", "M N", [((2, 3), (12,))]),
+])
+def test_shapes_that_are_computed_are_taken_directly(native: Native, monkeypatch: pytest.MonkeyPatch, shape: str, formula: str, sizes: str,
+                                                     cases: list[tuple[tuple[int, ...], tuple[int, ...]]]) -> None:
+    axes = " ".join(map(str, range(len(sizes.split()))))
+    text = f"(loop Fill {' '.join(f'(size {n})' for n in sizes.split())} (buffer X f32 {shape} ({axes}) in) (buffer Y f32 {formula} (0) out) (kernel fill))"
+    for given_shape, made in cases:
+        c = FILL.format(sizes=", ".join(f"int64_t {n}" for n in sizes.split()), count=made[0] if 0 not in given_shape else 0)
+        call, long = watched(native, c, text, monkeypatch)
+        for _ in range(3):
+            assert call(np.ones(given_shape, np.float32)).shape == made
+        assert len(long) == 1
+    if shape == "((* 2 N))":
+        with pytest.raises(CatenError, match=r"2 N|\(\* 2 N\)"):
+            call(np.ones(5, np.float32))
+
+
 class Own(np.ndarray[Any, Any]):
     """An array of another class."""
 
@@ -89,7 +132,7 @@ class Claims(Own):
     lambda x, y: (np.ascontiguousarray(x), 1.0, 1, 1, y),
     lambda x, y: (np.asfortranarray(np.repeat(x, 2, 0))[::2], 1.0, 1, 1, y),
     lambda x, y: (memoryview(x), 1.0, 1, 1, y),
-    lambda x, y: (x, np.float32(1), 1, 1, y),
+    lambda x, y: (x, np.float64(1), 1, 1, y),
     lambda x, y: (x, 1.0, np.int8(1), 1, y),
     lambda x, y: (x, True, 1, 1, y),
     lambda x, y: (x, 1.0, 1, 2**64 - 1, y),
@@ -237,8 +280,8 @@ def test_what_lies_otherwise_is_found() -> None:
     "(loop S (size M) (size N) (buffer A f32 (M N) (0 1) in A_stride0 1) (buffer B f32 (M N) (0 1) inout) (scalar A_stride0 i64) (kernel c))",
     "(loop S (size N) (scalar v i8) (buffer Y i32 (N) (0) out) (kernel f))",
     "(loop S (size N) (scalar z c64) (buffer Y c64 (N) (0) inout) (kernel f))",
-    "(loop S (size N) (buffer Y f32 ((* 2 N)) (0) inout) (kernel f))",
-    "(loop S (size N) (buffer X f32 (N) (0) inout) (buffer Y f32 ((* N N)) (0) inout) (kernel f))",
+    "(loop S (size N) (buffer X f32 (N) (0) inout) (buffer Y f32 ((floordiv 64 (max N 1))) (0) inout) (kernel f))",
+    "(loop S (size N) (buffer Y f32 ((+ N 1)) (0) inout) (kernel f))",
     "(loop S (size M) (size N) (size K) (buffer Y f32 (M N K) (1 0 2) inout) (kernel f))",
 ])
 def test_operators_that_take_more_have_no_direct_function(describe: Callable[..., dict[str, Any]], text: str) -> None:

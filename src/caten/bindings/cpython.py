@@ -2,9 +2,9 @@
 operator in its library.
 
 Such a function takes what is exactly right, arrays of numpy with the element type, the axes and the layout of the
-operator, whose shapes agree and whose memory does not overlap, and goes straight to the operator; that takes a quarter
-of a microsecond. Everything else, and all that is wrong, it leaves to a Python function. What it needs of Python's C
-interface is handed in (`attach`): the library itself does not depend on Python."""
+operator, whose shapes agree and whose memory does not overlap, and numbers of Python or numpy, and goes straight to the
+operator; that takes a quarter of a microsecond. Everything else, and all that is wrong, it leaves to a Python function.
+What it needs of Python's C interface is handed in (`attach`): the library itself does not depend on Python."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -28,6 +28,8 @@ C_TYPES: dict[str, str] = {
 EXPORTED = '__attribute__((visibility("default"))) '
 # Items of `self`: functions, the names of what may be given, what makes each output.
 LONG_WAY, FAILURE, NAMES, MAKERS = range(4)
+SYMBOLS = {"add": "+", "sub": "-", "mul": "*"}
+TOO_LARGE = 1 << 60                                   # elements: no array has as many
 
 # The functions of Python's C interface in the order of `ct_Python`.
 FUNCTIONS = ("Py_IncRef", "Py_DecRef", "PyTuple_Size", "PyTuple_GetItem", "PyTuple_Pack", "PyObject_Vectorcall",
@@ -62,12 +64,15 @@ static struct {{
     ct_Object *array_type, *float_type, *int_type;
     uintptr_t head;                                  /* bytes of an object's head; its last word points to the type */
     uintptr_t elements[{len(ELEMENTS)}];             /* numpy's numbers for an element type, a bit for each */
+    ct_Object *scalars[{len(ELEMENTS)}];             /* numpy's types of single elements */
 }} ct_Python;
 
 {EXPORTED}void LIBRARY(void *const *parts)
 {{
     __builtin_memcpy(&ct_Python, parts, sizeof ct_Python);
 }}
+
+enum {{ {", ".join([f"ct_{name.upper()} = {ELEMENTS.index(name)}" for name in ("f32", "f64", "i32", "i64")])} }};
 
 static int ct_Python_is(ct_Object *x, ct_Object *type)
 {{
@@ -139,23 +144,45 @@ static int ct_Python_apart(const ct_View *a, const ct_View *b)
 """
 
 _REAL ="""
-static int ct_Python_real(ct_Object *x, double *value, double most)
+/* A number of Python, or numpy's of the same type. */
+static int ct_Python_real(ct_Object *x, double *value, double most, int bits)
 {
-    if (!ct_Python_is(x, ct_Python.float_type) && !ct_Python_is(x, ct_Python.int_type)) return 0;
-    *value = ct_Python.real(x);
-    if (*value == -1.0 && ct_Python.failed()) return ct_Python.forget(), 0;
+    if (ct_Python_is(x, ct_Python.scalars[bits == 32 ? ct_F32 : ct_F64])) {
+        const void *number = (const char *)x + ct_Python.head;
+        *value = bits == 32 ? *(const float *)number : *(const double *)number;
+    } else {
+        if (!ct_Python_is(x, ct_Python.float_type) && !ct_Python_is(x, ct_Python.int_type)) return 0;
+        *value = ct_Python.real(x);
+        if (*value == -1.0 && ct_Python.failed()) return ct_Python.forget(), 0;
+    }
     return !((*value >= most || *value <= -most) && *value - *value == 0.0);
 }
 """
 
 _INTEGER ="""
+/* A number of Python, or numpy's of the same type where that has 32 or 64 bits and a sign. */
 static int ct_Python_integer(ct_Object *x, long long *value, long long least, long long most)
 {
-    if (!ct_Python_is(x, ct_Python.int_type)) return 0;
-    *value = ct_Python.integer(x);
-    if (*value == -1 && ct_Python.failed()) return ct_Python.forget(), 0;
+    if (least < -(1LL << 60) && ct_Python_is(x, ct_Python.scalars[ct_I64])) {
+        *value = *(const int64_t *)((const char *)x + ct_Python.head);
+    } else if (least == -(1LL << 31) && ct_Python_is(x, ct_Python.scalars[ct_I32])) {
+        *value = *(const int32_t *)((const char *)x + ct_Python.head);
+    } else {
+        if (!ct_Python_is(x, ct_Python.int_type)) return 0;
+        *value = ct_Python.integer(x);
+        if (*value == -1 && ct_Python.failed()) return ct_Python.forget(), 0;
+    }
     return least <= *value && *value <= most;
 }
+"""
+
+_PRODUCT = f"""
+/* x y, or as many elements as no array has. */
+static int64_t ct_Python_product(int64_t x, int64_t y)
+{{
+    int64_t product;
+    return __builtin_mul_overflow(x, y, &product) || product > {TOO_LARGE} ? {TOO_LARGE} : product;
+}}
 """
 
 _ALLOCATE ="""
@@ -172,7 +199,7 @@ static ct_Object *ct_Python_new(ct_Object *self, intptr_t maker, const int64_t *
 
 
 _ON_DEMAND = {"ct_Python_apart(": _APART, "ct_Python_real(": _REAL, "ct_Python_integer(": _INTEGER,
-              "ct_Python_new(": _ALLOCATE}
+              "ct_Python_new(": _ALLOCATE, "ct_Python_product(": _PRODUCT}
 
 
 def attach_symbol(operators: Sequence[Mapping[str, Any]]) -> str:
@@ -197,10 +224,16 @@ def operator_c(op: Mapping[str, Any]) -> str:
     tensors = [i for i, a in enumerate(leading) if a["kind"] == "tensor"]
     shapes = {i: [_extent(formula(e), sizes) for e in leading[i]["shape"]] for i in tensors}
     extents: dict[str, str] = {}
+    multiples: dict[str, str] = {}
     for i in tensors:
         for axis, extent in enumerate(leading[i]["shape"]):
-            if i < len(inputs) and extent in sizes:
-                extents.setdefault(extent, f"v[{i}].shape[{axis}]")
+            match formula(extent) if i < len(inputs) else None:
+                case Var(name=name) if name in sizes:
+                    extents.setdefault(name, f"v[{i}].shape[{axis}]")
+                case Op(fn="mul", args=(Const(value=int(factor)), Var(name=name)) | (
+                        Var(name=name), Const(value=int(factor)))) if name in sizes and factor > 0:
+                    multiples.setdefault(name, f"v[{i}].shape[{axis}] / {factor}")     # its shape is compared below
+    extents = {**multiples, **extents}
     named = set(sizes) & set(op.get("binds", ()))
     strided = any(a["kind"] == "stride" or a["strides"] for a in op["arguments"])
     if strided or named or len(extents) < len(sizes) or "" in looks or any("" in shape for shape in shapes.values()):
@@ -227,7 +260,8 @@ def _look(i: int, argument: Mapping[str, Any]) -> str:
     dtype = DTYPES[argument["dtype"]]
     if argument["kind"] == "scalar":
         if dtype.name in ("f32", "f64"):
-            return f"ct_Python_real(x[{i}], &s{i}, {'0x1.ffffffp127' if dtype.bits == 32 else '__builtin_inf()'})"
+            most = "0x1.ffffffp127" if dtype.bits == 32 else "__builtin_inf()"
+            return f"ct_Python_real(x[{i}], &s{i}, {most}, {dtype.bits})"
         if dtype.kind in ("int", "uint"):
             return (f"ct_Python_integer(x[{i}], &s{i}, {max(dtype.least, 1 - (1 << 63))}, "
                     f"{min(dtype.greatest, (1 << 63) - 1)})")
@@ -243,15 +277,31 @@ def _look(i: int, argument: Mapping[str, Any]) -> str:
 
 def _extent(expr: Expr, sizes: Sequence[str]) -> str:
     """A formula in C, of sizes up to GREATEST_SIZE; nothing where it might overflow."""
+    return _bounded(expr, sizes)[0]
+
+
+def _bounded(expr: Expr, sizes: Sequence[str]) -> tuple[str, int]:
+    """A formula in C, and the greatest magnitude that it and its parts may have."""
     match expr:
-        case Const(value=int(value)) if 0 <= value <= GREATEST_SIZE:
-            return str(value)
+        case Const(value=int(value)) if abs(value) <= GREATEST_SIZE:
+            return (str(value) if value >= 0 else f"({value})"), abs(value)
         case Var(name=name) if name in sizes:
-            return f"n[{sizes.index(name)}]"
-        case Op(fn="add" | "sub" as fn, args=args):
-            parts = [_extent(a, sizes) for a in args]
-            return f"({parts[0]} {'+' if fn == 'add' else '-'} {parts[1]})" if all(parts) else ""
-    return ""
+            return f"n[{sizes.index(name)}]", GREATEST_SIZE
+        case Op(fn="add" | "sub" | "mul" | "max" | "min" | "floordiv" | "mod" as fn, args=args):
+            (x, most), (y, other) = [_bounded(a, sizes) for a in args]
+            divisor = args[1].value if isinstance(args[1], Const) else 0
+            if not x or not y or (fn in ("floordiv", "mod") and not (isinstance(divisor, int) and divisor > 0)):
+                return "", 0
+            if fn in ("floordiv", "mod"):
+                whole = f"({x} / {y} - ({x} % {y} < 0))"
+                return (whole, most) if fn == "floordiv" else (f"({x} - {y} * {whole})", other + most)
+            if fn in ("max", "min"):
+                return f"({x} {'>' if fn == 'max' else '<'} {y} ? {x} : {y})", max(most, other)
+            most = most * other if fn == "mul" else most + other
+            if most < 1 << 62:
+                return f"({x} {SYMBOLS[fn]} {y})", most
+            return (f"ct_Python_product({x}, {y})", TOO_LARGE) if fn == "mul" else ("", 0)
+    return "", 0
 
 
 def _agrees(i: int, leading: Sequence[Mapping[str, Any]], shape: Sequence[str], others: Sequence[int],

@@ -17,7 +17,7 @@ COUNT = 75                  # elements: some vectors of any machine, and a rest
 DIVISIONS = ("div", "floordiv", "mod", "truncdiv", "truncmod")
 SHIFTS = ("shl", "shr")
 # Complex operators that act on the parts: of the others, what becomes of NaN and infinity is not specified.
-BY_PARTS = ("add", "sub", "neg", "conj", "real", "imag", "eq", "ne", "where", "isnan", "isinf", "cast")
+BY_PARTS = ("add", "sub", "neg", "conj", "real", "imag", "complex", "eq", "ne", "where", "isnan", "isinf", "cast")
 
 
 def sets(fn: str, dtype: str, result: str) -> dict[str, Callable[[np.random.Generator], list[Array]]]:

@@ -85,6 +85,11 @@ def part(dtype: str) -> str:
     return {"c64": "f32", "c128": "f64"}.get(dtype, dtype)
 
 
+def whole(dtype: str) -> str:
+    """The type of complex numbers with parts of a type; '' if there is none."""
+    return {"f32": "c64", "f64": "c128"}.get(dtype, "")
+
+
 def is_short(dtype: str) -> bool:
     """Is it a float of 16 bits?"""
     return dtype in ("f16", "bf16")

@@ -8,7 +8,7 @@ rounding, 0 means exact."""
 from __future__ import annotations
 
 from ..frozen import frozen
-from .dtypes import DTYPES, is_packed, part
+from .dtypes import DTYPES, is_packed, part, whole
 
 NUMBER, FLOAT, INTEGER, BITS, ANY = "number", "float", "integer", "bits", "any"
 _KINDS = {NUMBER: ("int", "uint", "float", "complex"), FLOAT: ("float", "complex"), INTEGER: ("int", "uint"),
@@ -19,8 +19,9 @@ _KINDS = {NUMBER: ("int", "uint", "float", "complex"), FLOAT: ("float", "complex
 class Operator:
     """One row.
 
-    `takes`: the element types of its operands. `gives`: its result type, `same` (as the operands), `bool`, or `part`
-    (the real type of a complex type). `meaning`: a formula, or words. `numpy`: the equal numpy function on floats.
+    `takes`: the element types of its operands. `gives`: its result type, `same` (as the operands), `bool`, `part` (the
+    real type of a complex type) or `whole` (the complex type of a real one). `meaning`: a formula, or words. `numpy`:
+    the equal numpy function on floats.
     `libm`: the name in the C library without the suffix `f`. `derivative`: for each operand the partial derivative, an
     S-expression over x y z; empty if there is none. `ulp`: the largest error (0.5: correctly rounded, 0: exact)."""
 
@@ -45,11 +46,13 @@ class Operator:
 
     def defined_on(self, dtype: str) -> bool:
         """Is it defined on elements of this type? Integers of 4 bits are only chosen (`where`)."""
-        return self.accepts(DTYPES[dtype].kind) and (self.name == "where" or not is_packed(dtype))
+        return self.accepts(DTYPES[dtype].kind) and (self.name == "where" or not is_packed(dtype)) and (
+            self.gives != "whole" or whole(dtype) != "")
 
     def takes_type(self, dtype: str) -> bool:
         """Is it computed in elements of this type? A storage type is only chosen, and converted for all else."""
-        return self.accepts(DTYPES[dtype].kind) and (self.name == "where" or not DTYPES[dtype].storage)
+        return self.accepts(DTYPES[dtype].kind) and (self.name == "where" or not DTYPES[dtype].storage) and (
+            self.gives != "whole" or whole(dtype) != "")
 
     def result_type(self, operands: tuple[str, ...]) -> str:
         """The element type of the result from those of the operands."""
@@ -57,6 +60,8 @@ class Operator:
             return "bool"
         if self.gives == "part":
             return part(operands[0])
+        if self.gives == "whole":
+            return whole(operands[0])
         return operands[1] if self.name == "where" else operands[0]
 
 
@@ -200,6 +205,7 @@ OPERATORS: dict[str, Operator] = {row.name: row for row in (
     _row("isinf", "isinf", 1, FLOAT, "bool", meaning="is x plus or minus infinity?", numpy="isinf", ulp=0,
          ordered=False),
     # complex numbers
+    _row("complex", "complex", 2, FLOAT, "whole", meaning="the complex number x + iy; float32 and float64 only", ulp=0),
     _row("real", "real", 1, gives="part", meaning="the real part", numpy="real", ulp=0, ordered=False),
     _row("imag", "imag", 1, gives="part", meaning="the imaginary part", numpy="imag", ulp=0, ordered=False),
     _row("conj", "conj", 1, meaning="the complex conjugate", numpy="conjugate", ulp=0, ordered=False),

@@ -241,11 +241,13 @@ class Typing:
                 kind = WEAK_FLOAT
             if not row.accepts("int" if kind == WEAK_INT else "float"):
                 self.fail("E304", f"{what} is not defined on decimal numbers", pos)
-            if row.gives == "bool":
+            if row.gives in ("bool", "whole"):
                 dtype = computed(self.storage(kind))
-                return Value("bool", pos, depth, size, Op(fn, tuple([self._emit(a, dtype) for a in args])))
+                made = Op(fn, tuple([self._emit(a, dtype) for a in args]))
+                return Value(made.dtype, pos, depth, size, made)
             return Open(kind, pos, depth, size, fn, tuple(args), None, any(is_exact(a) for a in args))
-        if not row.accepts(DTYPES[kind].kind):
+        if not row.accepts(DTYPES[kind].kind) or (
+                row.gives == "whole" and not row.defined_on(kind)):
             self.fail("E304", f"{what} is not defined on {spell(kind)}", pos, self._advice(row.takes))
         operands = [self._emit(a, kind) for a in args]
         if is_short(kind):

@@ -18,6 +18,7 @@ from ..options import Options
 from ..runtime.call import Operator, Operators
 from .call_keys import as_array, dtype_of, has_plain_key, key, plain_key, static_key
 
+OFTEN = 8                                 # calls that the instance tried first did not take
 Make = Callable[[Sequence[SpecText], Options], Operator | Operators]
 
 
@@ -35,20 +36,51 @@ class GenericOperator:
         self._operators: dict[Hashable, Operator] = {}
         self._plain: dict[Hashable, Operator] = {}           # of calls with arrays and numbers by position
         self._by_call: dict[Hashable, Operator] = {}
+        self._latest: Operator | None = None
+        self._often = 0                                      # calls of the latest in a row that came here
         self._lock = threading.RLock()
+
+    def __new__(cls, *_: Any) -> GenericOperator:
+        """Every operator has a class of its own: Python looks up `__call__` there, and `_prefer` replaces it."""
+        kind: Any = type(cls.__name__, (cls,), {})
+        made: GenericOperator = super().__new__(kind)
+        return made
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Compute it: the inputs in the order of the spec, outputs as of any operator, attributes by name."""
+        return self._call(*args, **named)
+
+    def _call(self, *args: Any, **named: Any) -> Any:
         if not named:
-            with suppress(KeyError):
-                return self._plain[plain_key(args)](*args)
+            known = self._plain.get(plain_key(args))
+            if known is not None:
+                self._prefer(known)
+                return known(*args)
         try:
             operator = self._chosen(args, named)
         except CatenError as problem:
             raise problem.shortened() from None
         if not named and has_plain_key(args):
             self._plain[plain_key(args)] = operator
+            self._prefer(operator, OFTEN if self._latest is None else 1)
         return operator(*args, **{name: value for name, value in named.items() if name not in self.attributes})
+
+    def _prefer(self, operator: Operator, calls: int = 1) -> None:
+        """Let calls try an instance first that was called often, since the one tried before did not take the call. What
+        an instance takes as it is, is its call, whatever other instances there are."""
+        self._often = self._often + calls if operator is self._latest else calls
+        self._latest = operator
+        if self._often == OFTEN and self._takes_types_of_arrays(operator):
+            kind: Any = type(self)
+            kind.__call__ = operator.attached(self._call) or self._call
+
+    def _takes_types_of_arrays(self, operator: Operator) -> bool:
+        """Does every input without axes have its type from one with axes, or from the spec? Otherwise a number of
+        Python may ask for another instance than this one, which would take it."""
+        ranks = {argument.name: len(argument.shape) for argument in operator.arguments}
+        words = {t.word for t in self._composite.generic if t.name in self._composite.inputs and ranks[t.name]}
+        return all(ranks[t.name] or t.variable is None or t.word in words
+                   for t in self._composite.generic if t.name in self._composite.inputs)
 
     def operator(self, *args: Any, **named: Any) -> Operator:
         """The compiled operator for a call with these arguments: to be inspected, or bound."""

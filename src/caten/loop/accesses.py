@@ -137,6 +137,11 @@ def is_inside(context: Context, position: Expr, extent: Expr) -> bool:
     """True if 0 ≤ position < extent wherever the assumptions hold (an access that is in bounds)."""
     if all(context.is_nonnegative(form) for form in below(context, position, extent)):
         return True
+    # Where its loop begins the extent may be a product that could wrap, and inside no more: then it is a whole there.
+    if isinstance(extent, Op):
+        form = context.linear(position)
+        if all(context.is_nonnegative(each) for each in (form, (of_atom(canonical(extent)) - form).shifted(-1))):
+            return True
     # Where it was checked it may have been one that could wrap: then the check is about the expression as a whole.
     at = of_atom(canonical(position))
     if isinstance(position, Op):

@@ -2,10 +2,10 @@
 
 A runtime spells an operator natively or has it decomposed here. Of the principal ones only `fma` has a rule; the other
 twenty of the table (add sub mul div floordiv mod max min, and or xor shl shr, lt eq where, sqrt exp log sin), the
-conversions and the structural ones must be native, and with complex elements `real imag conj` too; a runtime for C may
-lack exp and log, and has those of mathematics.elementary then. Functions of float32 are computed in float64 and rounded
-once (mathematics.float64_functions), which keeps them within the bound of their row; in float64 they are within twice
-that bound plus one unit in the last place. On vectors most functions have a form of their own in
+conversions and the structural ones must be native, and with complex elements `real imag conj complex` too; a runtime
+for C may lack exp and log, and has those of mathematics.elementary then. Functions of float32 are computed in float64
+and rounded once (mathematics.float64_functions), which keeps them within the bound of their row; in float64 they are
+within twice that bound plus one unit in the last place. On vectors most functions have a form of their own in
 mathematics.elementary."""
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .float64_functions import FUNCTIONS
 from .float_formulas import FMA, isolated_sign, op, where
 
 x, y, z = holes("x y z")
-NEVER = ("real", "imag", "conj")  # no decomposition: a runtime with complex elements must have them
+NEVER = ("real", "imag", "conj", "complex")  # no decomposition: a runtime with complex elements must have them
 
 
 def _kind(e: Expr) -> str:

@@ -205,6 +205,13 @@ def _rounded(function64: Function) -> Function:
     return narrow
 
 
+def _with_parts(x: Any, y: Any) -> Any:
+    """x + iy; a product with i would make NaN of infinities."""
+    made = np.empty(np.broadcast_shapes(np.shape(x), np.shape(y)), np.result_type(x, y, np.complex64))
+    made.real, made.imag = x, y
+    return made[()]
+
+
 def _modulus(x: Any) -> Any:
     """Rounded once from float64, as other functions of float32 are."""
     return np.hypot(np.float64(x.real), np.float64(x.imag)).astype(x.real.dtype)
@@ -221,6 +228,7 @@ COMMON: dict[str, Function] = {
     "lt": operator.lt, "gt": operator.gt, "le": operator.le, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne,
     "where": choose, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "round": np.rint, "sqrt": np.sqrt,
     "isnan": np.isnan, "isinf": np.isinf, "real": np.real, "imag": np.imag, "conj": np.conjugate,
+    "complex": _with_parts,
 }
 _INTEGER: dict[str, Function] = {"truncdiv": _truncdiv, "fma": lambda x, y, z: x * y + z}
 _FLOAT: dict[str, Function] = {"truncdiv": lambda x, y: np.trunc(x / y)}

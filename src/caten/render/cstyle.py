@@ -42,7 +42,7 @@ OPS: dict[str, Spelling] = {
     "eq": Infix("==", EQUALITY), "ne": Infix("!=", EQUALITY), "where": Infix("?:", 0),
     **{fn: Helper() for fn in ("floordiv", "mod", "truncdiv", "truncmod", "max", "min", "fmax", "fmin", "fma", "shl",
                                "shr", "abs", "isnan", "isinf",
-                               "real", "imag", "conj")},
+                               "real", "imag", "conj", "complex")},
     **{fn: Libm(row.libm) for fn, row in OPERATORS.items() if row.libm and row.takes == "float" and fn != "truncmod"},
 }
 MARKS: dict[str, str] = {"serial": "", "unroll": "CT_UNROLL({count})",

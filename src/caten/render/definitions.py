@@ -7,7 +7,7 @@ from ..core.dtypes import DTYPES
 from ..core.scalars import OPERATORS
 from ..errors import error
 from ..mathematics.decompose import Definition, definition
-from ..mathematics.elementary import elementary_table
+from ..mathematics.elementary import elementary_table, remainders
 from ..mathematics.elementary.arithmetic import Arithmetic
 from . import vector_widening
 from .c_expressions import Expressions
@@ -24,6 +24,9 @@ def write(helpers: Helpers, fn: str, dtype: str, lanes: int, name: str) -> str:
         if elementary_table.is_wide(fn, a) or (lanes > 2 and DTYPES[dtype].bytes * lanes > helpers.vector_bytes):
             return by_halves(helpers, fn, a, lanes, name)
         return form(helpers, fn, a, lanes, name)
+    if lanes > 1 and fn in remainders.FORMS and fn in helpers.ops:
+        x, y = elementary_table.parameters(fn, a)
+        return function(helpers, Definition.of((x, y), remainders.FORMS[fn](a, x, y)), lanes, name)
     operands = elementary_table.parameters(fn, a) if OPERATORS[fn].libm else ()
     if operands and elementary_table.limit(fn, a) is None and (expanded := elementary_table.expand(fn, operands,
                                                                                                    a)) is not None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 from .code import AND, EQUALITY, OR, Infix, Prefix, Spelling
 
 # (operator, kinds) -> the body of its scalar helper. T: the type, U: the unsigned type of its width, P: the real type
-# of a complex one, BITS: its width, F: the `f` of float32 functions. Arguments are a, b, c.
+# of a complex one, W: the complex type of a real one, BITS: its width, F: the `f` of float32 functions. Arguments are
+# a, b, c.
 BODIES: dict[tuple[str, str], str] = {
     ("floordiv", "int"): "return b == 0 ? 0 : b == -1 ? (T)-a : (T)(a / b - (a % b != 0 && (a < 0) != (b < 0)));",
     ("floordiv", "uint"): "return b == 0 ? 0 : (T)(a / b);",
@@ -48,6 +49,7 @@ BODIES: dict[tuple[str, str], str] = {
     ("real", "int uint float"): "return a;", ("real", "complex"): "return a.re;",
     ("imag", "int uint float"): "(void)a;\nreturn 0;", ("imag", "complex"): "return a.im;",
     ("conj", "int uint float"): "return a;", ("conj", "complex"): "return (T){a.re, -a.im};",
+    ("complex", "float"): "return (W){a, b};",
     ("neg", "complex"): "return (T){-a.re, -a.im};",
     ("add", "complex"): "return (T){a.re + b.re, a.im + b.im};",
     ("sub", "complex"): "return (T){a.re - b.re, a.im - b.im};",

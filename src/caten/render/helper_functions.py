@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ..core.dtypes import DTYPES
+from ..core.dtypes import DTYPES, whole
 from ..core.monoids import identity
 from ..core.scalars import COMPARISONS
 from ..errors import error
-from ..mathematics.elementary import elementary_table
+from ..mathematics.elementary import elementary_table, remainders
 from ..mathematics.elementary.arithmetic import Arithmetic
 from . import masked_access as masks
 from .c_literals import literal
@@ -117,7 +117,8 @@ class Helpers:
         row = DTYPES[dtype]
         arity = 3 if fn == "fma" else 1 if fn in ("abs", "isnan", "isinf", "real", "imag", "conj", "neg") else 2
         part = PART.get(dtype, dtype)
-        gives = "bool" if fn in ("isnan", "isinf", "eq", "ne") else part if fn in ("abs", "real", "imag") else dtype
+        gives = "bool" if fn in ("isnan", "isinf", "eq", "ne") else part if fn in ("abs", "real", "imag") else \
+            whole(dtype) if fn == "complex" else dtype
         result = self.type(gives)
 
         def make() -> str:
@@ -127,6 +128,7 @@ class Helpers:
             for word, spelled in (("BITS", str(row.bits)), ("(T)", f"({self.type(dtype)})"),
                                   ("T ", f"{self.type(dtype)} "),
                                   ("(U)", f"({self.types['u' + str(row.bits)]})" if "(U)" in body else ""),
+                                  ("(W)", f"({self.type(whole(dtype))})" if "(W)" in body else ""),
                                   ("P ", f"{self.types[PART.get(dtype, 'f32')]} ")):
                 body = body.replace(word, spelled)
             for math in ("fmod", "floor", "trunc", "copysign", "fabs", "fmax", "fmin", "fma", "hypot"):
@@ -175,6 +177,8 @@ class Helpers:
         if elementary_table.has_form(fn, self.arithmetic(dtype)):
             limit = elementary_table.limit(fn, self.arithmetic(dtype))
             return self.defined(fn, dtype, lanes) if limit is None else self.limited(fn, dtype, lanes, limit)
+        if fn in remainders.FORMS and row.kind == "float" and self.fused:
+            return self.remainder(fn, dtype, lanes)
         scalar = self.libm(fn, dtype) if fn == "fma" else self.scalar_function(fn, dtype)
         return self.lanewise(scalar, name, dtype, dtype, lanes, arity)
 
@@ -210,6 +214,25 @@ class Helpers:
             return self.function(name, vector, f"{vector} x",
                                  f"if ({self.fold('or', f'i{DTYPES[dtype].bits}', lanes)}({beyond})) return "
                                  f"{far}(x);\nreturn {near}(x);")
+        return self.define(name, make)
+
+    def remainder(self, fn: str, dtype: str, lanes: int) -> str:
+        """A remainder or its quotient of vectors by its form; lane by lane if a quotient is large or no number, or a
+        divisor is infinite."""
+        name = f"ct_{fn}_{dtype}x{lanes}"
+
+        def make() -> str:
+            self.headers.add("math.h")
+            vector = self.type(dtype, lanes)
+            near = self.define(f"{name}_near", lambda: self._define(self, fn, dtype, lanes, f"{name}_near"))
+            far = self.lanewise(self.scalar_function(fn, dtype), f"{name}_far", dtype, dtype, lanes, 2,
+                                "__attribute__((noinline, cold)) static ")
+            most, infinity = literal(remainders.LIMITS[dtype], dtype).text, literal(float("inf"), dtype).text
+            inside = f"(q <= {most}) & (q >= -{most}) & (y < {infinity}) & (y > -{infinity})"
+            any_of = self.fold("or", f"i{DTYPES[dtype].bits}", lanes)
+            return self.function(name, vector, f"{vector} x, {vector} y",
+                                 f"const {vector} q = x / y;\nif ({any_of}(~({inside}))) return {far}(x, y);\n"
+                                 f"return {near}(x, y);")
         return self.define(name, make)
 
     def scalar_function(self, fn: str, dtype: str) -> str:

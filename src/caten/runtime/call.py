@@ -152,10 +152,15 @@ class Operator:
             result = self._called(*self._arguments.arranged(given, named))
         except CatenError as problem:
             raise problem.shortened() from None
-        from .cpython_loader import attached  # it imports ctypes, and most libraries of a build are not called
         kind: Any = type(self)
-        kind.__call__ = attached(self._library, self._op, self._call, self._fail) or self._call
+        kind.__call__ = self.attached(self._call) or self._call
         return result
+
+    def attached(self, long_way: Callable[..., Any]) -> Callable[..., Any] | None:
+        """A function that calls the kernel directly with arguments that need no preparation, and otherwise `long_way`;
+        None where the library has none."""
+        from .cpython_loader import attached  # it imports ctypes, and most libraries of a build are not called
+        return attached(self._library, self._op, long_way, self._fail)
 
     def bind(self, *given: Any, **named: Any) -> Callable[[], Any]:
         """The call with these arguments, to be repeated: a function without arguments that always works on the same

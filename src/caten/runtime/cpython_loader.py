@@ -3,12 +3,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable as Function
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 from ..bindings.cpython import ALIGNED, COLUMN_MAJOR, ELEMENTS, FUNCTIONS, ROW_MAJOR, WRITEABLE, inputs_of
 from ..calls import array_arguments
 from ..core.dtypes import DTYPES
+from ..core.numpy_types import numpy_dtype
 from .library import Library
 from .manifest import Manifest
 
@@ -29,7 +30,7 @@ def attached(library: Library, op: Manifest, long_way: Function[..., Any],
     library.attach(ffi.new("void *[]", [ffi.cast("void *", p) for p in parts]))
     outs = [a for a in op["arguments"] if a["kind"] == "tensor" and a["direction"] == "out"]
     given = [a["name"] for a in inputs_of(op)] + (["out"] if len(outs) == 1 else [])
-    makers = [partial(_made, argument=a, op=op["op"]) for a in outs]
+    makers = [_maker(a, op["op"]) for a in outs]
     # The tuple keeps the library loaded for as long as the function lives.
     self = (long_way, failure, tuple([sys.intern(n) for n in given]), *makers, library)
     make = ctypes.pythonapi.PyCFunction_NewEx
@@ -38,8 +39,19 @@ def attached(library: Library, op: Manifest, long_way: Function[..., Any],
     return made
 
 
-def _made(*shape: int, argument: array_arguments.Argument, op: str) -> Any:
-    return array_arguments.empty(shape, argument, op)
+def _maker(argument: array_arguments.Argument, op: str) -> Function[..., Any]:
+    """A function that makes an output of these extents."""
+    import numpy as np
+    if list(argument["order"]) != sorted(argument["order"]):
+        return lambda *shape: array_arguments.empty(shape, argument, op)
+    empty, dtype = np.empty, numpy_dtype(argument["dtype"])
+
+    def made(*shape: int) -> Any:
+        try:
+            return empty(shape, dtype)
+        except (MemoryError, ValueError):
+            return array_arguments.empty(shape, argument, op)
+    return made
 
 
 @cache
@@ -55,10 +67,21 @@ def _python() -> list[int] | None:
         return None
     if not _lie_as_expected(np.zeros((2, 3), np.float32), np.zeros((3, 2), np.int64, "F"), np.zeros(0, bool)):
         return None
+    scalars = [np.dtype(DTYPES[e].numpy).type for e in ELEMENTS]
+    if not all(map(_lies_behind_its_head, scalars)):
+        return None
     every = [np.dtype(letter) for letter in np.typecodes["All"]]
     elements = [sum({1 << t.num for t in every if t.name == name}) for name in (DTYPES[e].numpy for e in ELEMENTS)]
     # The types live for ever.
-    return [*functions, id(np.ndarray), id(float), id(int), object.__basicsize__, *elements]
+    return [*functions, id(np.ndarray), id(float), id(int), object.__basicsize__, *elements,
+            *map(id, scalars)]
+
+
+def _lies_behind_its_head(kind: Any) -> bool:
+    """Does the value of one of numpy's numbers lie there?"""
+    import ctypes
+    one = kind(1)
+    return bool(ctypes.string_at(id(one) + object.__basicsize__, one.nbytes) == one.tobytes())
 
 
 def _lie_as_expected(*given: Any) -> bool:

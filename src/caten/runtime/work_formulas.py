@@ -20,7 +20,7 @@ from ..loop.affine import canonical
 from ..loop.statements import Aref, For, If, Incf, Kernel, Let, Setf, Stmt, Vref
 
 # Floating-point operations of an operator; 1 for all others.
-COUNTS: dict[str, int] = {"fma": 2, "where": 0, "conj": 0, "real": 0, "imag": 0}
+COUNTS: dict[str, int] = {"fma": 2, "where": 0, "conj": 0, "real": 0, "imag": 0, "complex": 0}
 # (operator, element type) -> what it counts; "setf" is a store.
 Cost = Callable[[str, str], int]
 

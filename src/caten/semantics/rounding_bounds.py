@@ -189,6 +189,8 @@ def propagated(fn: str, values: tuple[Expr, ...], bounds: tuple[Expr, ...], resu
     """The propagated errors of the operands."""
     if all(b is EXACT for b in bounds):
         return EXACT
+    if fn == "complex":
+        return plus(*bounds)
     if fn in CONTRACTIONS:
         total: Expr = EXACT
         for b in bounds:

@@ -31,7 +31,11 @@ _BUILTINS = ("abs all any bool complex divmod enumerate float int len list "
              "max min pow range reversed round sorted sum tuple zip")
 NUMPY = tuple(f"{_UFUNCS} {_FUNCTIONS} {_TYPES} pi e inf nan newaxis".split())
 MATH = tuple([n for n in dir(math) if not n.startswith("_")])
-MODULES: dict[str, tuple[str, ...]] = {"np": NUMPY, "numpy": NUMPY, "math": MATH}
+_FOURIER = "fft fft2 fftfreq fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft rfft rfftfreq"
+_LINEAR = "cholesky det inv matrix_power norm solve"
+MODULES: dict[str, tuple[str, ...]] = {"math": MATH} | {
+    f"{numpy}{name}": functions for numpy in ("np", "numpy")
+    for name, functions in (("", NUMPY), (".fft", tuple(_FOURIER.split())), (".linalg", tuple(_LINEAR.split())))}
 BUILTINS = tuple(_BUILTINS.split())
 METHODS = frozenset(_METHODS.split())
 
@@ -84,8 +88,9 @@ class LambdaText:
         known = {*self.parameters, *_bound(self.node), *BUILTINS}
         for node in ast.walk(self.node.body):
             match node:
-                case ast.Attribute(value=ast.Name(id=module), attr=name) if (
-                        module in MODULES and module not in known and name not in MODULES[module]):
+                case ast.Attribute(value=owner, attr=name) if (
+                        (module := module_of(owner)) is not None and module.split(".")[0] not in known
+                        and name not in MODULES[module] and f"{module}.{name}" not in MODULES):
                     raise self.no_function(node, module, name)
                 case ast.Name(id=name, ctx=ast.Load()) if name not in known and name not in MODULES:
                     raise self.no_name(node, known)
@@ -98,6 +103,16 @@ class LambdaText:
     def no_function(self, node: ast.Attribute, module: str, name: str) -> CatenError:
         return self.error("E804", f"{module}.{name} may not be used in a test", node.lineno, node.col_offset,
                           did_you_mean(name, MODULES[module]) or "only pure functions on arrays are available")
+
+
+def module_of(node: ast.expr) -> str | None:
+    """The module of a table that an expression names, `np` or `np.fft`."""
+    match node:
+        case ast.Name(id=name):
+            return name if name in MODULES else None
+        case ast.Attribute(value=ast.Name(id=name), attr=inner):
+            return f"{name}.{inner}" if f"{name}.{inner}" in MODULES else None
+    return None
 
 
 def _bound(tree: ast.AST) -> Iterator[str]:

@@ -17,11 +17,13 @@ import numpy as np
 
 from ..errors import CatenError, did_you_mean
 from . import lambda_text
-from .lambda_text import METHODS, LambdaText
+from .lambda_text import METHODS, LambdaText, module_of
 
 NUMPY: dict[str, Any] = {n: getattr(np, n) for n in lambda_text.NUMPY}
 MATH: dict[str, Any] = {n: getattr(math, n) for n in lambda_text.MATH}
-MODULES: dict[str, dict[str, Any]] = {"np": NUMPY, "numpy": NUMPY, "math": MATH}
+MODULES: dict[str, dict[str, Any]] = {"math": MATH} | {
+    f"{numpy}{name}": {n: getattr(module, n) for n in lambda_text.MODULES[f"np{name}"]}
+    for numpy in ("np", "numpy") for name, module in (("", np), (".fft", np.fft), (".linalg", np.linalg))}
 BUILTINS: dict[str, Any] = {n: getattr(builtins, n) for n in lambda_text.BUILTINS}
 ATTRIBUTES = frozenset(["T", "shape", "ndim", "size", "dtype", "real", "imag"])
 STARRED_ARRAYS = (np.ndarray, np.generic)
@@ -76,10 +78,11 @@ class Lambda(LambdaText):
         raise self.no_name(node, [*env, *BUILTINS])
 
     def _attribute(self, node: ast.Attribute, env: Mapping[str, Any]) -> Any:
-        if isinstance(node.value, ast.Name) and node.value.id in MODULES and node.value.id not in env:
-            table = MODULES[node.value.id]
+        module = module_of(node.value)
+        if module is not None and module.split(".")[0] not in env:
+            table = MODULES[module]
             if node.attr not in table:
-                raise self.no_function(node, node.value.id, node.attr)
+                raise self.no_function(node, module, node.attr)
             return table[node.attr]
         value = self._eval(node.value, env)
         if isinstance(value, STARRED_ARRAYS) and (node.attr in ATTRIBUTES or node.attr in METHODS):

@@ -234,6 +234,6 @@ LATER = frozenset((
 # Functions that numpy lacks, and those of the operator table under its own names.
 PLAIN: dict[str, Function] = {
     **{row.name: _elementwise(row.name, row.name)[1] for row in OPERATORS.values()
-       if row.name not in ("and", "or", "not", "where", "max", "min", "abs", "pow")},
+       if row.name not in ("and", "or", "not", "where", "max", "min", "abs", "pow", "complex")},
     "logsumexp": Function("logsumexp", REDUCTION, array_reductions.logsumexp)}
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NoReturn
 
-from ...core.dtypes import DTYPES
+from ...core.dtypes import DTYPES, is_complex
+from ...core.dtypes import part as part_of
 from ...core.expr import Op
 from ...errors import did_you_mean
 from ...frozen import frozen
@@ -347,6 +348,8 @@ class PythonExpressions:
                 if isinstance(node.func, ast.Name) and node.func.id in PLAIN_TYPES and len(args) == 1 and isinstance(
                         args[0], int | float) and math.isfinite(args[0]):
                     return PLAIN_TYPES[node.func.id](args[0])       # a number of Python stays one
+                if len(args) == 2 and not keywords and is_complex(function.dtype):
+                    return self._complex(node, function.dtype, args)
                 if len(args) != 1 or keywords or (x := term_of(args[0], b.pos)) is None:
                     b.fail("E322", "a conversion takes one number or array")
                 return converted(b, function.dtype, x)
@@ -356,6 +359,14 @@ class PythonExpressions:
             function(args[0] if function.__name__ == "append" else self.sequence(node, args[0]))
             return None
         self.fail(node, "E221", f"{described(function)} is no function")
+
+    def _complex(self, node: ast.Call, dtype: str, args: list[Any]) -> Any:
+        """`np.complex64(re, im)`, or `complex(re, im)` of the type that these parts have."""
+        b, plain = self.at(node), isinstance(node.func, ast.Name)
+        parts = [term_of(each, b.pos) for each in args]
+        if None in parts:
+            b.fail("E322", "a complex number is made of two numbers or arrays")
+        return apply(b, "complex", *[x if plain else converted(b, part_of(dtype), x) for x in parts if x is not None])
 
     def spread(self, nodes: Sequence[ast.expr]) -> Iterator[Any]:
         """The values of a list of expressions, `*parts` spread."""

@@ -171,7 +171,7 @@ class PythonLoops(PythonStatements):
         if isinstance(value, Unset):
             unset(b, value)
         old = self.scope.values.get(name)
-        if name in self.scope.outputs and not self.calls:
+        if self.is_output(name):
             self.check_alone(ex.at(node), name, name)
             self.set_output(b, name, self.fitting(b, name, value))
             return
@@ -271,7 +271,7 @@ class PythonLoops(PythonStatements):
         fn, negated = ACCUMULATIONS.get(type(node.op), ("", False))
         old = self.scope.values.get(target.id) if isinstance(target, ast.Name) else None
         if isinstance(target, ast.Subscript) or (isinstance(owner, Array) and owner.rank) or (
-                isinstance(target, ast.Name) and target.id in self.scope.outputs and not self.calls):
+                isinstance(target, ast.Name) and self.is_output(target.id)):
             place = ex.eval(target)
             accumulates = bool(fn) and dtype_of(value) in (WEAK_INT, WEAK_FLOAT, place.dtype)
             new = value if accumulates else ex.combine(node, node.op, place, value, target, node.value)
@@ -443,7 +443,7 @@ class PythonLoops(PythonStatements):
         b = self.expressions.at(node)
         for name in _assignments(node.body):
             value = self.scope.values.get(name)
-            if name in self.scope.outputs and not self.calls:
+            if self.is_output(name):
                 continue
             operand = None if isinstance(value, tuple | list | str | Variable | Unset) else term_of(value, b.pos)
             if isinstance(operand, Array) and operand.rank:

@@ -36,6 +36,17 @@ class Returned(Exception):
         self.value = value
 
 
+def _returned_otherwise(body: Sequence[ast.stmt], scope: ArrayScope) -> frozenset[str]:
+    """The outputs for which a body returns something else than the variable of their name: that is a variable of its
+    own, of any type and shape. Not so arrays of the caller's, which the body changes."""
+    returned = [n.value for n in body if isinstance(n, ast.Return) and n.value is not None]
+    parts = [part for value in returned
+             for part in (value.elts if isinstance(value, ast.Tuple | ast.List) else [value])]
+    own = {part.id for part in parts if isinstance(part, ast.Name)}
+    return frozenset([name for name in scope.outputs
+                      if parts and name not in own and scope.buffers[name].access == "out"])
+
+
 class PythonStatements:
     """Evaluates the statements of one body."""
 
@@ -46,6 +57,7 @@ class PythonStatements:
         self.loops = 0                       # around the statement, in the same function
         self.iterations = 1                  # of all loops around it
         self.handlers = HANDLERS
+        self.variables = _returned_otherwise(source.body, scope)
 
     def run(self) -> tuple[Any, ...] | None:
         """Evaluate the body: what it returns, or None. `end`: the offset of the `return`."""
@@ -132,9 +144,13 @@ class PythonStatements:
             self.expressions.fail(node, "E226", f"'{name}' is a size and cannot be assigned", "take another name")
         if isinstance(value, Unset):
             unset(self.expressions.at(written), value)
-        if name in self.scope.outputs and not self.calls:
+        if self.is_output(name):
             value = self.scope.fitting(self.expressions.at(written), name, value)
         self.scope.values[name] = value
+
+    def is_output(self, name: str) -> bool:
+        """Is this the name of an output, and no variable?"""
+        return name in self.scope.outputs and not self.calls and name not in self.variables
 
     def element(self, target: ast.Subscript, value: Any, written: ast.expr) -> None:
         """`name[…] = value`."""

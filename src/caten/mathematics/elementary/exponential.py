@@ -23,6 +23,8 @@ TAIL = {
             2.480158734819386e-05, 2.7557244219206415e-06, 2.755724553053602e-07, 2.510898337142532e-08,
             2.0925752589519897e-09),
 }
+# (e^r - 1 - r - r²/2) / r³ (Chebyshev)
+CUBIC = {"f32": (0.166666672, 0.0416665524, 0.00833331048, 0.00139263785, 0.000198912501), "f64": TAIL["f64"][1:]}
 SHORT = (0.5000000046194637, 0.16666666857355034, 0.04166635408512765, 0.008333260238277709, 0.0013941112902136903,
          0.00019923043736024261)
 FAST = {
@@ -120,18 +122,19 @@ def scaled_expm1(a: Arithmetic, x: Expr, down: int, rough: bool = False) -> Expr
     parts = reduced(a, x, a.bias - down)
     s = a.power_of_two(a.bits(parts.shifted))
     base = s - 2.0**-down
-    q, square = tail(a, parts.r), parts.r * parts.r
+    square = parts.r * parts.r
     if rough or a.short or a.fast:
-        return a.mad(s, a.mad(q, square, parts.r), base)
+        return a.mad(s, a.mad(tail(a, parts.r), square, parts.r), base)
     total = a.mad(s, parts.r, base)
     lost = a.mad(s, parts.r, base - total) + ((s - base) - 2.0**-down)
-    return total + a.mad(s, q * square + parts.rest, lost)
+    beyond = a.mad(a.horner(parts.r, CUBIC[a.dtype]) * parts.r, square, parts.rest)              # r³ / 6 + …
+    return total + a.mad(s, a.mad(square, a.at(0.5), beyond), lost)
 
 
 def expm1(a: Arithmetic, x: Expr) -> Expr:
     """e^x - 1; x itself where the next term does not count"""
-    value = scaled_expm1(a, a.clamp(x, -40.0, 710.0), 1) * 2.0
-    return a.where(a.magnitude(x) < 2.0**-54, x, value)
+    value = scaled_expm1(a, a.clamp(x, *{"f32": (-20.0, 89.0), "f64": (-40.0, 710.0)}[a.dtype]), 1) * 2.0
+    return a.where(a.magnitude(x) < {"f32": 2.0**-26, "f64": 2.0**-54}[a.dtype], x, value)
 
 
 def sinh(a: Arithmetic, x: Expr) -> Expr:

@@ -123,6 +123,11 @@ def log1p(a: Arithmetic, x: Expr) -> Expr:
     near = Op("eq", (e, a.at(0.0)))
     f = a.where(near, x, f)
     lost = a.where(near, 0.0, (x - (u - 1.0)) / u)
+    if a.dtype == "f32":
+        (high, low), z = LN2["f32"], f * f
+        y = a.horner(f, POLYNOMIAL) * (f * z) + lost
+        value = a.mad(e, a.at(high), f + a.mad(z, a.at(-0.5), a.mad(e, a.at(low), y)))
+        return a.where(a.magnitude(x) < 2.0**-26, x, edges(a, u, value))
     half, rest = series(a, f)
     high, low = LN2["f64"]
     value = a.mad(e, a.at(high), f - (half - (rest + a.mad(e, a.at(low), lost))))
