@@ -1,5 +1,5 @@
 """The operators of the library beside NumPy, SciPy and torch: `python -m benchmarks.operators [--only REGEX]
-[--seed N] [--json FILE]`.
+[--seed N] [--json FILE] [--figures FILE]`.
 
 One thread. Every operator is called at three sizes, which are drawn from those of its spec. NumPy runs the reference
 of the spec, torch and SciPy the functions that have the operator's name, or that docs/coverage.md names, where they
@@ -9,8 +9,10 @@ of the best of them divided by that of caten.
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,6 +36,7 @@ def main() -> int:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", metavar="REGEX", help="only operators whose name or family matches")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the sizes")
+    parser.add_argument("--figures", metavar="FILE", help="write what `caten ops NAME` shows, with all operators only")
     sampling.add_options(parser, 5, timing.BATCH / 6)
     options = parser.parse_args()
     chosen = [e for e in operator_library.entries() if re.search(options.only, f"{e.family} {e.name}")]
@@ -52,7 +55,22 @@ def main() -> int:
             print(f"{entry.name}: {why or found.get('failed', 'nobody has it')}", file=sys.stderr, flush=True)
         sampling.save(options.json, result)
     print(markdown(result))
+    if options.figures:
+        Path(options.figures).write_text(figures(result), "utf-8")
     return 0
+
+
+def figures(result: dict[str, Any]) -> str:
+    """By operator: sizes, seconds, the best peer and the ratio, as caten.frontend.operator_library reads them."""
+    made: dict[str, list[dict[str, Any]]] = {}
+    for row in result["rows"]:
+        by = ratio(row)
+        made.setdefault(row["operator"], []).append({
+            "sizes": row["sizes"], "seconds": float(f"{row['seconds']['caten']:.3g}"),
+            "peer": None if by is None else best(row), "ratio": None if by is None else round(by, 2)})
+    lines = [f"{json.dumps(name)}: {json.dumps(rows)}" for name, rows in made.items()]
+    about = f"{result['machine']['cpu']}, one thread, {result['machine']['date']}"
+    return f'{{"machine": {json.dumps(about)}, "operators": {{\n' + ",\n".join(lines) + "\n}}\n"
 
 
 def markdown(result: dict[str, Any]) -> str:
@@ -83,16 +101,21 @@ def ratio(row: dict[str, Any]) -> Any:
     return min(others) / row["seconds"]["caten"] if others and "caten" in row["seconds"] else None
 
 
+def best(row: dict[str, Any]) -> str:
+    """The fastest of the others."""
+    times = row["seconds"]
+    return min([name for name in times if name != "caten"], key=times.__getitem__, default="—")
+
+
 def _mean(ratios: list[Any]) -> float:
     return float(np.exp(np.mean(np.log(ratios))))
 
 
 def _row(row: dict[str, Any]) -> str:
     times, by = row["seconds"], ratio(row)
-    best = min([name for name in times if name != "caten"], key=times.__getitem__, default="—")
     sizes = " ".join([f"{n}={v}" for n, v in row["sizes"].items()])
     return (f"| {row['operator']} | {sizes} | {1e3 * times.get('caten', 0):.4f} | "
-            f"{'—' if by is None else f'{by:.2f}'} | {best} |")
+            f"{'—' if by is None else f'{by:.2f}'} | {best(row)} |")
 
 
 if __name__ == "__main__":

@@ -73,6 +73,8 @@ def times(name: str, table: Mapping[str, Any], op: OpProgram, sizes: dict[str, i
     """Seconds of each who gives caten's result. `left_out` gets the reasons of the others."""
     arguments = data.arguments(op, sizes, task["seed"])
     inputs = [arguments[t.name] for t in tensors(table["inputs"])]
+    if name == "searchsorted":
+        inputs[0].sort()                                   # what it asks for; all find the same there
     operator = getattr(caten.ops, name)
     expected = operator(*inputs)
     calls: dict[str, Callable[[], Any]] = {"caten": lambda: operator(*inputs)}

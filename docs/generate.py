@@ -8,6 +8,7 @@ import operator
 import sys
 import textwrap
 from collections import Counter
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from caten.core import dtypes, expr, program, scalars
 from caten.core.monoids import MONOIDS
 from caten.core.node import Node
 from caten.core.text import read_forms, show
-from caten.frontend import op, vocabulary
+from caten.frontend import op, operator_library, vocabulary
 from caten.frontend.spec import SpecText
 from caten.loop import statements
 from caten.loop import verifier as loop_level
@@ -524,8 +525,22 @@ def coverage_page() -> str:
     return "\n".join(lines)
 
 
+def library_page() -> str:
+    """The operators of the library by families, from their specs."""
+    lines = [GENERATED, "# The library of operators\n", f"The specs lie in `src/caten/ops`; `caten ops NAME` shows one, and [language.md](language.md#the-library) tells how they are called and changed. "
+             f"The pictures show how fast calls are beside the best of NumPy, SciPy and PyTorch that has the operator: geometric means over up to three drawn sizes, on {operator_library.measured_on()} "
+             "(`python -m benchmarks.operators`).\n"]
+    introductions = operator_library.introductions()
+    families = [(name, list(members)) for name, members in groupby(operator_library.entries(), lambda entry: entry.family)]
+    lines.append(" · ".join([f"[{name}](#{name})" for name, _ in families]))
+    for name, members in families:
+        lines += [f"\n## {name}\n", f"{introductions[name]}\n", f"![{name} beside other libraries](pictures/library-{name}.svg)\n", "| operator | |", "|---|---|"]
+        lines += [f"| `{cell(entry.signature)}` | {cell(entry.documentation)} |" for entry in members]
+    return "\n".join(lines)
+
+
 NO_ELEMENTS, DEPENDS, NOT_YET = "about names, types, files or memory, not elements", "the shape of the result depends on elements", "not written yet"
-PAGES = {"coverage.md": coverage_page, "language.md": language_page, "commands.md": commands_page, "op.md": op_page, "tensor.md": tensor_page, "loop.md": loop_page,
+PAGES = {"coverage.md": coverage_page, "library.md": library_page, "language.md": language_page, "commands.md": commands_page, "op.md": op_page, "tensor.md": tensor_page, "loop.md": loop_page,
          "schedule.md": schedule_page, "plans.md": plans_page, "operators.md": operators_page, "diagnostics.md": codes_page}
 
 

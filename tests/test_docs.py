@@ -66,6 +66,8 @@ def test_commands_print_what_the_page_says(page: Path, update_goldens: bool) -> 
 
 def script(name: str) -> ModuleType:
     """A script of the docs folder as a module."""
+    if str(ROOT / "docs") not in sys.path:
+        sys.path.insert(0, str(ROOT / "docs"))                   # the scripts import each other
     spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     assert spec
     assert spec.loader

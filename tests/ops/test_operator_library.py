@@ -1,6 +1,7 @@
 """The library of operators: what each file says of itself, and its cases."""
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -58,6 +59,13 @@ def test_the_files_have_the_format_of_caten_fmt(capsys):
     assert guarded(["fmt", "--check", *[str(path) for path in sorted(library.FOLDER.glob("*.toml"))]]) == 0, capsys.readouterr().out
 
 
+def test_figures_are_of_operators_that_are_there():
+    names = {entry.name for entry in ENTRIES}
+    measured = [entry for entry in ENTRIES if entry.figures]
+    assert len(measured) > 0.5 * len(names)
+    assert json.loads((library.FOLDER / library.FIGURES).read_text("utf-8"))["operators"].keys() <= names
+
+
 def test_what_coverage_names_is_there():
     names = {entry.name for entry in ENTRIES}
     for each in tomli.loads((library.FOLDER.parents[2] / "docs" / "coverage.toml").read_text())["library"]:
@@ -71,6 +79,9 @@ def test_the_command_lists_shows_and_refuses(capsys, tmp_path, monkeypatch):
     shown = capsys.readouterr().out
     assert shown.startswith("softmax(x{Floating}[~], axis=-1) -> y{Floating}[~]\n")
     assert library.find("softmax").source in shown
+    assert re.search(r"^Calls on .*, one thread, .*:\n    axis0=\d+ +[\d.]+ [µm]s  \d+\.\d\d times as fast as \w+\n", shown, re.MULTILINE)
+    assert guarded(["ops", "softmax", "--json"]) == 0
+    assert {"sizes", "seconds", "peer", "ratio"} == set(json.loads(capsys.readouterr().out)[0]["figures"][0])
     assert guarded(["ops"]) == 0
     assert capsys.readouterr().out.endswith(f"\n{len(ENTRIES)} operators\n")
     assert guarded(["ops", "--family", "rounding", "--source"]) == 0

@@ -10,6 +10,7 @@ from ..errors import Diagnostic, UsageError, did_you_mean
 from ..frozen import frozen
 from .spec_files import SpecText
 
+FIGURES = "figures.json"                                   # of python -m benchmarks.operators --figures
 FOLDER = Path(__file__).resolve().parent.parent / "ops"
 PREFIX = "ops:"                                            # of an operator's name where a file is expected
 HEAD = re.compile(r"^\[\[composite\]\]", re.MULTILINE)
@@ -58,6 +59,12 @@ class Entry:
         signature = f"{self.name}({', '.join(taken)}) -> {', '.join(re.findall(STRING, self._list('outputs')))}"
         return signature.replace('\\"', '"')
 
+    @property
+    def figures(self) -> list[dict[str, Any]]:
+        """What a call took where the library was measured, and the best of the others. `sizes`; `seconds`; `peer` and
+        `ratio`, its time divided by caten's, where another library has the operator."""
+        return list(_figures()["operators"].get(self.name, ()))
+
     def _list(self, key: str) -> str:
         found = re.search(rf"^{key} = (\[.*\])$", self.source, re.MULTILINE)
         return found[1] if found is not None else ""
@@ -77,6 +84,11 @@ def entries() -> tuple[Entry, ...]:
 def find(name: str) -> Entry | None:
     """The operator with this name."""
     return _by_name().get(name.lower().replace("-", "_"))
+
+
+def measured_on() -> str:
+    """The machine of the figures, and the day."""
+    return str(_figures()["machine"])
 
 
 def introductions() -> dict[str, str]:
@@ -107,6 +119,13 @@ def entry_of(name: str) -> Entry:
 def spec_of(name: str) -> SpecText:
     """The spec of an operator of the library. UsageError E902 if there is none."""
     return entry_of(name).spec
+
+
+@cache
+def _figures() -> dict[str, Any]:
+    import json
+    found: dict[str, Any] = json.loads((FOLDER / FIGURES).read_text("utf-8"))
+    return found
 
 
 @cache

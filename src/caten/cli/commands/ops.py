@@ -147,14 +147,31 @@ def chosen(words: tuple[str, ...], family: str | None) -> list[Entry]:
 def described(entry: Entry) -> dict[str, Any]:
     """An operator as JSON."""
     return {"name": entry.name, "family": entry.family, "documentation": entry.documentation,
-            "signature": entry.signature, "file": str(entry.path)}
+            "signature": entry.signature, "file": str(entry.path), "figures": entry.figures}
 
 
 def page(entry: Entry) -> str:
-    """One operator: signature, description, file and spec."""
+    """One operator: signature, description, file, figures and spec."""
     lines = [entry.signature, "", f"    {entry.documentation}", "", f"From Python: caten.ops.{entry.name}",
-             f"In bodies:   {entry.name}({', '.join(entry.inputs)})", f"File:        {entry.path}", "", entry.source]
+             f"In bodies:   {entry.name}({', '.join(entry.inputs)})", f"File:        {entry.path}", "",
+             *_figures(entry), entry.source]
     return "".join([f"{escape(line)}\n" if "\n" not in line else line for line in lines])
+
+
+def _figures(entry: Entry) -> list[str]:
+    """What its calls took."""
+    rows = [(" ".join([f"{name}={size}" for name, size in row["sizes"].items()]), row) for row in entry.figures]
+    if not rows:
+        return []
+    width = max(len(sizes) for sizes, _ in rows)
+    lines = [f"    {sizes:{width}}  {_duration(row['seconds']):>8}"
+             + (f"  {row['ratio']:.2f} times as fast as {row['peer']}" if row["peer"] else "") for sizes, row in rows]
+    return [f"Calls on {library.measured_on()}:", *lines, ""]
+
+
+def _duration(seconds: float) -> str:
+    unit, factor = next((u, f) for u, f in (("µs", 1e6), ("ms", 1e3), ("s", 1.0)) if seconds * f < 1000 or u == "s")
+    return f"{seconds * factor:.3g} {unit}"
 
 
 def listing(found: list[Entry]) -> str:

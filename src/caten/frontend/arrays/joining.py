@@ -16,6 +16,8 @@ from .selection import pieces, select
 from .size_facts import floor_quotient
 from .views import expand_dims
 
+MOST_COPIES = 8                 # that `tile` puts one after the other
+
 
 def concatenate(b: Builder, arrays: Sequence[Array], axis: Any = 0) -> Array:
     """One after the other along an axis; None: all elements along one axis."""
@@ -150,6 +152,9 @@ def tile(b: Builder, x: Array, times: Sequence[Expr]) -> Array:
     if len(times) > x.rank:
         x = expand_dims(b, x, tuple(range(len(times) - x.rank)))
     counts = [*[ONE] * (x.rank - len(times)), *times]
+    for n, count in enumerate(counts):
+        if 1 < (constant_of(count) or 0) <= MOST_COPIES:                # without a remainder for every element
+            x, counts[n] = concatenate(b, [x] * (constant_of(count) or 1), n), ONE
     shape = [product_of((extent, count)) for extent, count in zip(x.shape, counts, strict=True)]
     return b.view(x, shape, lambda i: [ZERO if extent is ONE else at if count is ONE else Op("mod", (at, extent))
                                        for at, count, extent in zip(i, counts, x.shape, strict=True)])
