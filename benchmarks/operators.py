@@ -36,9 +36,11 @@ def main() -> int:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", metavar="REGEX", help="only operators whose name or family matches")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the sizes")
-    parser.add_argument("--figures", metavar="FILE", help="write what `caten ops NAME` shows, with all operators only")
+    parser.add_argument("--figures", metavar="FILE", help="write what `caten ops NAME` shows")
     sampling.add_options(parser, 5, timing.BATCH / 6)
     options = parser.parse_args()
+    if options.figures and options.only:
+        parser.error("--figures needs all operators: leave out --only")
     chosen = [e for e in operator_library.entries() if re.search(options.only, f"{e.family} {e.name}")]
     if not chosen:
         parser.error(f"no operator matches {options.only}; caten ops lists them")

@@ -246,6 +246,13 @@ def test_permutations_and_dropout() -> None:
     assert abs(dropped.mean() - 1) < 0.03
 
 
+@pytest.mark.parametrize("opt", [0, 2])
+def test_a_transform_of_four_axes(opt: int) -> None:
+    """Its rows are numbered by a product of three sizes, which could wrap where the last size is 0."""
+    x = rng.standard_normal((2, 3, 2, 5)).astype(np.float32)
+    np.testing.assert_allclose(caten.compile("ops:rfft", opt=opt)(x), np.fft.rfft(x), rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("name", ["fmod", "remainder", "floor_divide"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_remainders_are_those_of_numpy_to_the_last_bit(name: str, dtype: type) -> None:

@@ -24,7 +24,7 @@ def write(helpers: Helpers, fn: str, dtype: str, lanes: int, name: str) -> str:
         if elementary_table.is_wide(fn, a) or (lanes > 2 and DTYPES[dtype].bytes * lanes > helpers.vector_bytes):
             return by_halves(helpers, fn, a, lanes, name)
         return form(helpers, fn, a, lanes, name)
-    if lanes > 1 and fn in remainders.FORMS and fn in helpers.ops:
+    if lanes > 1 and fn in remainders.FORMS and fn in helpers.ops:   # for Helpers.remainder, which keeps its range
         x, y = elementary_table.parameters(fn, a)
         return function(helpers, Definition.of((x, y), remainders.FORMS[fn](a, x, y)), lanes, name)
     operands = elementary_table.parameters(fn, a) if OPERATORS[fn].libm else ()
