@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
-from caten.core.expr import Const
+from caten.core.expr import Const, Op
 from caten.core.text import form_of
 from caten.loop.affine import canonical
 from caten.loop.statements import Aref, For, If, Incf, Local, LoopProgram, Setf, Vref
@@ -17,7 +17,7 @@ from caten.schedule.script import APPLIED, PRIMITIVES, Step
 COUNTS = ("1", "2", "2", "3", "4", "4", "4", "5", "8", "8", "16")
 ODD_COUNTS = ("0", "7", "64", "1000", "999999999")
 UNKNOWN = ("nowhere", "i", "T", "")
-RARE = ("unguard", "spread", "transpose", "stream", "bind", "separate", "inline", "compute_at", "merge", "flatten", "precompute", "prefetch_at")
+RARE = ("unguard", "hoist", "jam", "widen", "spread", "transpose", "stream", "bind", "separate", "inline", "compute_at", "merge", "flatten", "unfuse", "unflatten", "precompute", "prefetch_at")
 UNFIT = 0.1                            # of the steps have words that were drawn by their kind alone
 
 
@@ -108,6 +108,8 @@ class Drawer:
             return self.pick(kind)
         if kind == "condition":
             return self._condition()
+        if kind == "extent":
+            return self._extent()
         if kind == "count" or (kind == "loop or count" and self.chance(0.5)):
             return self.pick((*COUNTS, *ODD_COUNTS))
         known = {"buffer": self.see.arrays, "kernel": self.see.kernels, "name": ["t", "q", *self.see.loops[:1]]}.get(kind, self.see.loops)
@@ -194,6 +196,21 @@ class Drawer:
     def _fuse(self) -> Sequence[Any]:
         return self._pair(self.see.nested)
 
+    def _extent(self) -> Any:
+        """A size, a number or a product."""
+        one = self.pick((*(self.see.node.sizes or ("N",)), *COUNTS))
+        return self.pick((one, one, ("*", self.pick(("2", "3")), one), ("-", one, "1")))
+
+    def _unfuse(self) -> Sequence[Any]:
+        at = self._loop([loop for loop, found in self.see.by_name.items() if any(factors(found.hi))])
+        found = factors(self.see.by_name[at].hi) if at in self.see.by_name else []
+        return [at, self.pick(found) if found and self.chance(0.8) else self._extent(), *self.pick(((), (), ("row", "column")))]
+
+    def _unflatten(self) -> Sequence[Any]:
+        array, axis = self.pick(self.see.arrays or ["T"]), self.rng.randrange(2)
+        lengths = [form_of(loop.hi) for loop in self.see.by_name.values()]
+        return [array, str(axis), self.pick(lengths) if lengths and self.chance(0.7) else self._extent()]
+
     def _merge(self) -> Sequence[Any]:
         return self._pair(self.see.neighbours)
 
@@ -220,6 +237,16 @@ class Drawer:
         at = self._loop([loop for loop in self.see.loops if any(isinstance(n, Local) for n in self.see.by_name[loop].unique())])
         tiles = [n.name for n in self.see.by_name[at].unique() if isinstance(n, Local)]
         return [at, self.pick(tiles or ["T"])]
+
+
+def factors(extent: Any) -> list[Any]:
+    """What divides an extent, as forms: the factors of a product, small divisors of a number."""
+    match extent:
+        case Const(value=value):
+            return [str(by) for by in range(2, min(value, 16) + 1) if value % by == 0]
+        case Op(fn="mul", args=args):
+            return [each for a in args for each in (form_of(a), *factors(a))]
+    return []
 
 
 def random_step(rng: random.Random, node: LoopProgram) -> Step:
@@ -256,7 +283,7 @@ def _changed(rng: random.Random, step: Step, words: Sequence[str]) -> Step:
     elif "count" in kind:
         new = rng.choice(COUNTS)
     else:
-        new = rng.choice(words) if words and kind != "condition" else step[at]
+        new = rng.choice(words) if words and kind not in ("condition", "extent") else step[at]
     return (*step[:at], new, *step[at + 1:]) if at else step
 
 

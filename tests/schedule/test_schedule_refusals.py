@@ -340,6 +340,14 @@ REFUSALS = (
     ("E522", "(fuse i j N)", ROWS, "fuse i j: the name N must be new to the program"),
     ("E522", "(parallel i) (fuse i j)", ROWS,
      "fuse i j: one of them is parallel, and the other may not be: the loop over j is a reduction"),
+    # unfuse
+    ("E510", "(unfuse i N)", ROWS, "unfuse i N: N is not known to divide its number of iterations, M"),
+    ("E510", "(unfuse i (- 0 M))", ROWS, "unfuse i (- 0 M): (- 0 M) may be negative"),
+    ("E510", "(unfuse i Z)", ROWS, "unfuse i Z: 'Z' is no size, scalar or loop there"),
+    ("E510", "(unfuse i (< M 4))", ROWS, "(< M 4) is a value of type bool, not an extent"),
+    ("E510", "(unfuse j N j N)", ROWS, "unfuse j N: the names j and N must differ and be new to the program"),
+    ("E510", "(unfuse i M)", "(for i 0 M 2 serial (setf (aref w i) x))",
+     "unfuse i M: it does not count from 0 in steps of 1, but from 0 in steps of 2"),
     # merge
     ("E523", "(merge i j)", ROWS, "merge i j: 'j' is not the statement after 'i'"),
     ("E523", "(merge k j)", PAIR, "merge k j: 'j' is not the statement after 'k'"),
@@ -434,6 +442,16 @@ REFUSALS = (
     ("E533", "(stage i R read stack i j) (vectorize i) (flatten R_tile)",
      "(for i 0 8 1 serial (for j 0 6 1 serial (incf (aref S j i) (aref R i j))))",
      "is a vector along another axis than the last"),
+    # unflatten
+    ("E533", "(unflatten A 2 2)", ROWS, "unflatten A 2 2: 'A' has no axis 2"),
+    ("E533", "(unflatten A 0 j)", ROWS, "unflatten A 0 j: 'j' is no size, scalar or loop there"),
+    ("E533", "(unflatten A 0 N)", ROWS, "unflatten A 0 N: N is not known to divide the extent of the axis, M"),
+    ("E533", "(unflatten R 0 2)", "(for i 0 4 1 serial (for j 0 6 1 serial (setf (aref R (+ i 4) j) x)))",
+     "unflatten R 0 2: the index of (aref R (+ i 4) j) is not shown to be a multiple of 2 and an index below it"),
+    ("E533", "(vectorize j) (unflatten R 0 2)",
+     "(for i 0 4 1 serial (for j 0 4 1 serial (setf (aref R (* i 2) j) x)))", "is a vector"),
+    ("E533", "(prefetch i R 1) (unflatten R 0 2)",
+     "(for i 0 4 1 serial (for j 0 6 1 serial (setf (aref R (* i 2) j) x)))", "'R' is prefetched"),
     # unguard
     ("E529", "(unguard i u)", products(), "unguard i u: 'i' holds no tile of that name"),
     ("E529", "(unguard i P)", products(), "unguard i P: it is not filled by one nest and read by one nest after it"),

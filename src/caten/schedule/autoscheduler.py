@@ -30,6 +30,7 @@ from .plans import row_passes
 from .plans.parameters import DEFAULTS, Choices
 from .plans.plan import NestKind, NotApplicable, PlanContext, Planner, Version
 from .plans.versions import COLUMNS, COPIES, DEVICE_NESTS, OUTER_LOOPS, PERFECT_NESTS, ROW_PASSES
+from .reshaped_loops import unflatten_arrays, unfuse_reshaped
 from .script import is_applied, recorded
 from .single_nest import apart
 from .step_results import OneLoop
@@ -79,6 +80,9 @@ def drafted(program: LoopProgram, choices: Choices = DEFAULTS, likely: Mapping[s
     target = program.first(Target)
     if target is None:
         return draft
+    if not target.machine.groups:
+        unfuse_reshaped(draft)
+    unflatten_arrays(draft)
     flatten_arrays(draft)
     if target.machine.groups:
         _planned(draft, program.name, partial(_on_device, machine=target.machine))

@@ -37,6 +37,8 @@ from .primitives.spread import spread
 from .primitives.stage import HOWS, stage
 from .primitives.stream import stream
 from .primitives.transpose import transpose
+from .primitives.unflatten import unflatten
+from .primitives.unfuse import unfuse
 from .primitives.unguard import unguard
 from .primitives.unroll import unroll
 from .primitives.vectorize import vectorize
@@ -44,8 +46,8 @@ from .primitives.widen import widen
 from .step_results import Made
 
 Step = tuple[Any, ...]                # words, and conditions as nested tuples of words
-# The kind of an argument: `loop`, `buffer`, `kernel`, `name`, `count`, `loop or count`, `condition`, or the words that
-# it may be.
+# The kind of an argument: `loop`, `buffer`, `kernel`, `name`, `count`, `loop or count`, `condition`, `extent`, or
+# the words that it may be.
 Kind = str | tuple[str, ...]
 
 MOST_NODES = 200_000                   # of a scheduled program, written out, or
@@ -102,12 +104,14 @@ PRIMITIVES: dict[str, Primitive] = {
     "contract": Primitive(contract, ("loop",)),
     "transpose": Primitive(transpose, ("loop", "loop")),
     "fuse": Primitive(fuse, ("loop", "loop"), ("name",)),
+    "unfuse": Primitive(unfuse, ("loop", "extent"), ("name", "name")),
     "merge": Primitive(merge, ("loop", "loop")),
     "fission": Primitive(fission, ("loop", "loop or count"), ("name",)),
     "compute_at": Primitive(compute_at, ("buffer", "loop"), (("register", "stack", "scratch"),)),
     "inline": Primitive(inline, ("buffer",)),
     "pad": Primitive(pad, ("loop", "count")),
     "flatten": Primitive(flatten, ("buffer",), ("count",)),
+    "unflatten": Primitive(unflatten, ("buffer", "count", "extent")),
     "widen": Primitive(widen, ("buffer", "count")),
     "specialize": Primitive(specialize, ("loop", "condition"), ("name",)),
     "unguard": Primitive(unguard, ("loop", "buffer"), ("name",)),
@@ -214,7 +218,7 @@ def check(step: Step, place: Place | None = None) -> tuple[Any, ...]:
     kinds = [*row.words, *row.options]
     if len(words) < len(row.words) or (len(words) > len(kinds) and not row.rest):
         raise error("E503", f"{flat(step)}: {len(words)} words do not fit {row.usage(name)}", place)
-    if name == "split" and len(words) == 4:
+    if (name, len(words)) in (("split", 4), ("unfuse", 3)):
         raise error("E503", f"{flat(step)}: name both loops, the outer and the inner one", place)
     kinds += [row.rest] * (len(words) - len(kinds))
     return tuple([_value(word, kind, step, place) for word, kind in zip(words, kinds, strict=False)])
@@ -226,7 +230,7 @@ def _value(word: str, kind: Kind, step: Step, place: Place | None) -> Any:
             raise error("E503", f"{flat(step)}: expected one of {', '.join(kind)}, not '{flat(word)}'", place,
                         hint=did_you_mean(flat(word), kind))
         return word
-    if kind == "condition":
+    if kind in ("condition", "extent"):
         return word
     if not isinstance(word, str):
         raise error("E503", f"{flat(step)}: expected a word, not {flat(word)}", place)

@@ -1,4 +1,4 @@
-"""Conditions in schedule steps, over the names that are in scope before a loop."""
+"""Conditions and extents in schedule steps, over the names that are in scope before a loop."""
 from __future__ import annotations
 
 from typing import Any
@@ -16,6 +16,22 @@ from .loop_queries import trail
 def condition(program: LoopProgram, before: For, form: Any) -> Expr:
     """Read a condition in the scope before a loop. It may use operators, numbers, sizes, scalars, outer loops and `let`
     names; it reads no memory. Raises ValueError with the reason if it is malformed."""
+    cond = _expression(program, before, form)
+    if cond.dtype != "bool":
+        raise ValueError(f"{cond} is a value of type {cond.dtype}, not a condition")
+    return cond
+
+
+def extent(program: LoopProgram, before: For | None, form: Any) -> Expr:
+    """Read a number of iterations in the scope before a loop, as `condition` reads a condition; without a loop, at the
+    start of the program."""
+    count = _expression(program, before, form)
+    if count.dtype != "i64":
+        raise ValueError(f"{count} is a value of type {count.dtype}, not an extent")
+    return count
+
+
+def _expression(program: LoopProgram, before: For | None, form: Any) -> Expr:
     try:
         (spelled,) = [parse(part) for part in read_forms(flat(form))]
     except CatenError as problem:
@@ -29,16 +45,14 @@ def condition(program: LoopProgram, before: For, form: Any) -> Expr:
     cond: Expr = substitute(spelled, {v: Var(v.name, types[v.name]) for v in used})
     for op in [n for n in cond.unique() if isinstance(n, Op)]:
         _check_operands(op)
-    if cond.dtype != "bool":
-        raise ValueError(f"{cond} is a value of type {cond.dtype}, not a condition")
     return cond
 
 
-def visible(program: LoopProgram, before: For) -> dict[str, str]:
-    """The names in scope before a loop, with their types."""
+def visible(program: LoopProgram, before: For | None) -> dict[str, str]:
+    """The names in scope before a loop, or at the start, with their types."""
     types = {name: dtype for param in program.all(Param) if hasattr(param, "declares") and not hasattr(param, "shape")
              for name, dtype in (param.declares(),)}
-    for earlier, stmt in trail(program, before):
+    for earlier, stmt in trail(program, before) if before else ():
         types |= {s.name: s.type for s in earlier if isinstance(s, Let)}
         if isinstance(stmt, For) and stmt is not before:
             types[stmt.name] = "i64"

@@ -33,7 +33,7 @@ def flatten(program: LoopProgram, array: str, axis: int | None = None) -> tuple[
             (incf (aref A i j) a)))
     """
     step = f"flatten {array}" + ("" if axis is None else f" {axis}")
-    found = _array(program, array, step)
+    found = array_of(program, array, step)
     shape = found.axes if isinstance(found, Buffer) else found.shape
     at = len(shape) - 2 if axis is None else axis
     if not 0 <= at < len(shape) - 1:
@@ -59,7 +59,7 @@ def flatten(program: LoopProgram, array: str, axis: int | None = None) -> tuple[
     return substitute(program, new), NOTHING
 
 
-def _array(program: LoopProgram, name: str, step: str) -> Array:
+def array_of(program: LoopProgram, name: str, step: str) -> Array:
     """The local array of that name, or the caller's."""
     buffer = program.buffers.get(name)
     if buffer is None:

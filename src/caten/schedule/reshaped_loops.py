@@ -1,0 +1,88 @@
+"""Reshaped arrays: nests over flat or reshaped arrays become nests over their axes.
+
+A reshape such as x.T.reshape(-1) leaves x[i mod M, i / M] in a loop over i < M · N. As two loops, i = M · io + ii, it
+is x[ii, io], stored at y[M · io + ii]; with y viewed as a matrix, it is a transpose. Quotients by constants stay: short
+rows of a fixed length are better in one loop. A product whose writer indexed vectors, a[i * K + k], becomes one of
+matrices.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from ..core.expr import Const, Expr, Op, Var
+from ..core.text import form_of
+from ..loop.affine import linear
+from ..loop.statements import Aref, For, LoopProgram
+from .analysis.classify import chain_of, outermost
+from .draft import Draft
+
+
+def unfuse_reshaped(draft: Draft) -> None:
+    """Unfuse loops until none has a quotient by a size that divides its number of iterations."""
+    while any(draft.attempt(partial(_unfuse, loop=loop.name, count=count), f"the step 'unfuse {loop.name} {count}'")
+              for loop, count in _candidates(draft.program)):
+        pass
+
+
+def _unfuse(draft: Draft, loop: str, count: Expr) -> None:
+    draft.take("unfuse", loop, form_of(count))
+
+
+def unflatten_arrays(draft: Draft) -> None:
+    """View arrays with more axes until no index is a multiple of a size plus an index below it."""
+    while any(draft.attempt(partial(_unflatten, array=array, axis=axis, count=count),
+                            f"the step 'unflatten {array} {axis} {count}'")
+              for array, axis, count in _flat_axes(draft.program)):
+        pass
+
+
+def _unflatten(draft: Draft, array: str, axis: int, count: Expr) -> None:
+    draft.take("unflatten", array, axis, form_of(count))
+
+
+def _flat_axes(program: LoopProgram) -> Iterator[tuple[str, int, Expr]]:
+    """Axes of arrays with a size that all their indices are a multiple of, apart from terms below it."""
+    found: dict[tuple[str, int], dict[Expr, None]] = {}
+    for ref in [n for kernel in program.kernels for n in kernel.unique() if isinstance(n, Aref)]:
+        for axis, place in enumerate(ref.index):
+            factors = [factor for product in linear(place).terms if len(product) > 1 for factor in product]
+            sizes: dict[Expr, None] = {factor: None for factor in factors if isinstance(factor, Var)}
+            known = found.setdefault((ref.buffer, axis), sizes)
+            found[ref.buffer, axis] = {size: None for size in known if size in sizes}
+    shapes = {buffer.name: buffer.axes for buffer in program.buffers.values()}
+    for (array, axis), sizes in found.items():
+        for size in sizes:
+            if array in shapes and linear(shapes[array][axis]).quotient(linear(size)) is not None:
+                yield array, axis, size
+
+
+def _candidates(program: LoopProgram) -> Iterator[tuple[For, Expr]]:
+    """Loops with a size by which they can be unfused, the shortest rows first. Only the innermost loops: divisions
+    outside of them cost little."""
+    for kernel in program.kernels:
+        for nest in outermost(kernel.body):
+            for loop in _innermost(nest):
+                divisors = dict.fromkeys([by for node in loop.unique() for by in _divisor(node, loop)])
+                for count in sorted(divisors, key=lambda size: linear(size).degree):
+                    if linear(loop.hi).quotient(linear(count)) is not None:
+                        yield loop, count
+
+
+def _innermost(nest: For) -> Iterator[For]:
+    """The innermost loops that are not constant, and the constant ones around them."""
+    chain = chain_of(nest)
+    for loop in reversed(chain.loops):
+        yield loop
+        if not isinstance(loop.hi, Const):
+            break
+    for inner in outermost(chain.body):
+        yield from _innermost(inner)
+
+
+def _divisor(node: object, loop: For) -> tuple[Expr, ...]:
+    """The divisor of a quotient or remainder of the loop's variable, unless it is constant."""
+    match node:
+        case Op(fn="floordiv" | "mod", args=(Var(name=name), by)) if name == loop.name and not isinstance(by, Const):
+            return (by,)
+    return ()
