@@ -269,3 +269,19 @@ def test_remainders_are_those_of_numpy_to_the_last_bit(name: str, dtype: type) -
     np.testing.assert_array_equal(found, expected)
     numbers = ~np.isnan(expected)
     np.testing.assert_array_equal(np.signbit(found)[numbers], np.signbit(expected)[numbers])
+
+
+def test_every_operator_can_be_taken_from_the_module_and_called_in_a_body():
+    for name in dir(caten.ops):
+        assert getattr(caten.ops, name) is not None
+    for body, inputs in (("matrix_transpose(x)", "x{float}[M N]"), ("rot90(x)", "x{float}[M N]"), ("einsum(x, y)", "x{float}[M N] y{float}[N K]"),
+                         ("tensordot(x, y, axes=1)", "x{float}[M N] y{float}[N K]")):
+        caten.compile(f"""[composite]
+name = "Called"
+inputs = {[f"{each}]" for each in inputs.rstrip("]").split("] ")]!r}
+outputs = ["z{{float}}[...]"]
+
+[composite.implementation]
+lang = "python"
+code = "return {body}"
+""".replace("'", '"'))

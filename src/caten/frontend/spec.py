@@ -88,7 +88,7 @@ def composites_of(source: SpecText, options: Options) -> tuple[list[Composite], 
     """The composites of a spec, whose bodies are not read yet, and those that they may call. CatenError with all errors
     in their signatures."""
     specs = _Specs(options)
-    own = specs.read(source)
+    own = specs.read(replace(source, is_main=False))
     if specs.found.problems:
         raise CatenError(*specs.found.problems)
     return own, specs.functions
@@ -185,7 +185,11 @@ class _Specs(Callees):
                            places.key(p)) for p in PARTS if p in document and written]
         declared = [_composite(table, path, outer, places, source, self.options, self.found, asked)
                     for table, path, outer in tables for asked in self.instances_of(table, outer, source)]
-        return self.shaped([each for each in declared if each is not None])
+        made = [each for each in declared if each is not None]
+        if source.is_main:
+            return self.shaped(made)
+        # Each call of a generic composite makes an instance: without the axes of the call, its body may be wrong.
+        return [shaped for each in made for shaped in ([each] if each.generic else self.shaped([each]))]
 
     def instances_of(self, table: dict[str, Any], outer: dict[str, Any], source: SpecText) -> list[Asked]:
         """The instances of a composite that are asked for; an included or called one has none."""

@@ -109,19 +109,27 @@ class Linear:
         return out
 
     def quotient(self, by: Linear) -> Linear | None:
-        """The form q with self = by · q, or None: polynomial division by the leading (greatest) monomial."""
-        lead, rest, found = _leading(by), self, Linear({})
-        if not _coefficient(by, lead):
-            return None
-        while rest.terms or rest.constant:
+        """The form q with self = by · q, or None."""
+        found, rest = self.divided(by, exactly=True)
+        return None if rest.terms or rest.constant else found
+
+    def divided(self, by: Linear, exactly: bool = False) -> tuple[Linear, Linear]:
+        """The forms q and r with self = by · q + r: polynomial division by the leading (greatest) monomial. If r is not
+        0 and it is to be divided `exactly`, r is a part of the remainder."""
+        lead, rest, found, left_over = _leading(by), self, Linear({}), Linear({})
+        factor = _coefficient(by, lead)
+        while factor and (rest.terms or rest.constant):
             top = _leading(rest)
-            left = _taken(top, lead)
-            if left is None or _coefficient(rest, top) % _coefficient(by, lead) or len(found.terms) > MAX_TERMS:
-                return None
-            part = _coefficient(rest, top) // _coefficient(by, lead)
-            step = Linear({left: part}) if left else Linear({}, part)
+            left, times = _taken(top, lead), _coefficient(rest, top)
+            if left is None or times % factor or len(found.terms) > MAX_TERMS:
+                if exactly:
+                    return found, rest
+                term = Linear({top: times}) if top else Linear({}, times)
+                left_over, rest = left_over + term, rest - term
+                continue
+            step = Linear({left: times // factor}) if left else Linear({}, times // factor)
             found, rest = found + step, rest - by.times(step)
-        return found
+        return found, left_over + rest
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Linear) and self.constant == other.constant and self.terms == other.terms
@@ -189,6 +197,8 @@ def linear(expr: Expr) -> Linear:
             return linear(a).scaled(-1)
         case Op(fn="mul", args=(a, b)) if (1 + len(linear(a).terms)) * (1 + len(linear(b).terms)) <= MAX_TERMS:
             return linear(a).times(linear(b))
+        case Op(fn="floordiv", args=(a, Const(value=1))):
+            return linear(a)
         case _:
             return of_atom(_inside(expr))
 

@@ -16,6 +16,7 @@ from ..loop.affine import linear
 from ..loop.statements import Aref, For, LoopProgram
 from .analysis.classify import chain_of, outermost
 from .draft import Draft
+from .step_results import Split
 
 
 def unfuse_reshaped(draft: Draft) -> None:
@@ -26,7 +27,17 @@ def unfuse_reshaped(draft: Draft) -> None:
 
 
 def _unfuse(draft: Draft, loop: str, count: Expr) -> None:
-    draft.take("unfuse", loop, form_of(count))
+    """Unfuse a loop, and view the arrays that it stepped through with its two axes. NotApplicable if an index remains
+    that is a multiple of a sum, because no access is then shown to be in bounds."""
+    form, made = form_of(count), draft.take("unfuse", loop, form_of(count))
+    assert isinstance(made, Split)
+    if len(linear(count).terms) + bool(linear(count).constant) == 1:
+        return
+    row = Var(made.outer, "i64")
+    steps = {(ref.buffer, axis) for ref in draft.loop(made.outer).unique() if isinstance(ref, Aref)
+             for axis, place in enumerate(ref.index) if any(row in m and len(m) > 1 for m in linear(place).terms)}
+    for array, axis in sorted(steps, reverse=True):
+        draft.take("unflatten", array, axis, form)
 
 
 def unflatten_arrays(draft: Draft) -> None:

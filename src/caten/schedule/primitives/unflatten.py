@@ -14,6 +14,7 @@ from ...loop.context import Context
 from ...loop.statements import Aref, For, If, LoopProgram, Stmt, Vref
 from ..analysis.loop_queries import refusal
 from ..analysis.step_conditions import extent
+from ..normalize import normal
 from ..step_results import NOTHING, Made
 from .flatten import array_of
 
@@ -38,7 +39,7 @@ def unflatten(program: LoopProgram, array: str, axis: int, count: Any) -> tuple[
         by = canonical(extent(program, None, count))
     except ValueError as problem:
         raise refusal("E533", step, str(problem)) from None
-    rows = linear(shape[axis]).quotient(linear(by))
+    rows = linear(normal(shape[axis])).quotient(linear(by))
     if rows is None:
         raise refusal("E533", step, f"{flat(count)} is not known to divide the extent of the axis, {shape[axis]}")
     new: dict[Node, Node] = {}
@@ -46,9 +47,9 @@ def unflatten(program: LoopProgram, array: str, axis: int, count: Any) -> tuple[
         at = access.ref.index
         if isinstance(access.ref, Vref):
             raise refusal("E533", step, f"{access.ref} is a vector")
-        two = parts(at[axis], by)
-        if two is None or not all(is_inside(access.context, expression(part), end)
-                                  for part, end in zip(two, (expression(rows), by), strict=True)):
+        two = _parts(at[axis], by)
+        if not all(is_inside(access.context, expression(part), end)
+                   for part, end in zip(two, (expression(rows), by), strict=True)):
             raise refusal("E533", step, f"the index of {access.ref} is not shown to be a multiple of {flat(count)} "
                                         "and an index below it")
         new[access.ref] = access.ref.replace(index=(*at[:axis], *map(expression, two), *at[axis + 1:]))
@@ -59,18 +60,14 @@ def unflatten(program: LoopProgram, array: str, axis: int, count: Any) -> tuple[
     return substitute(program, new), NOTHING
 
 
-def parts(place: Expr, by: Expr) -> tuple[Linear, Linear] | None:
-    """An index as by · row + column, with the terms in the column that are no multiple; None if `by` is a sum."""
-    divisor, form = linear(by), linear(place)
-    if len(divisor.terms) + bool(divisor.constant) != 1:
-        return None
-    row, column = divmod(form.constant, divisor.constant) if divisor.constant else (0, form.constant)
-    rows, columns = Linear({}, row), Linear({}, column)
-    for monomial, factor in form.terms.items():
-        term = Linear({monomial: factor})
-        part = term.quotient(divisor)
-        rows, columns = (rows, columns + term) if part is None else (rows + part, columns)
-    return rows, columns
+def _parts(place: Expr, by: Expr) -> tuple[Linear, Linear]:
+    """An index as by · row + column, with the terms in the column that are no multiple."""
+    divisor = linear(by)
+    row, column = linear(place).divided(divisor)
+    if divisor.is_constant and divisor.constant:
+        more, rest = divmod(column.constant, divisor.constant)
+        return row.shifted(more), column.shifted(rest - column.constant)
+    return row, column
 
 
 def _accesses(stmts: Iterable[Stmt], context: Context, array: str) -> Iterator[Access]:
