@@ -70,6 +70,7 @@ def one_plus(a: Arithmetic, r: Expr) -> Expr:
 
 
 RANGE = {"f32": (-104.0, 89.0), "f64": (-746.0, 710.0)}                # beyond, e^x is 0 or infinity
+MOST = {"f32": 89.7, "f64": 710.5}                                      # beyond, sinh and cosh are infinite
 NORMAL = {"f32": (-87.3365448, 88.8), "f64": (-708.3964, 709.9)}       # e^x with the scale 0 at the lower end
 
 
@@ -139,14 +140,15 @@ def expm1(a: Arithmetic, x: Expr) -> Expr:
 
 def sinh(a: Arithmetic, x: Expr) -> Expr:
     """(t + t / (t + 1)) / 2 with t = e^|x| - 1"""
-    m = a.clamp(a.magnitude(x), None, 710.5)
-    t = scaled_expm1(a, m, 2)
-    return a.with_sign((t + t / (t * 4.0 + 1.0)) * 2.0, x)
+    m = a.magnitude(x)
+    t = scaled_expm1(a, a.clamp(m, None, MOST[a.dtype]), 2)
+    value = (t + t / (t * 4.0 + 1.0)) * 2.0
+    return a.with_sign(a.where(m < 2.0**-13, m, value) if a.dtype == "f32" else value, x)
 
 
 def cosh(a: Arithmetic, x: Expr) -> Expr:
     """2e + 1 / 8e with e = e^|x| / 4, which does not overflow where cosh does not."""
-    parts = reduced(a, a.clamp(a.magnitude(x), None, 710.5), a.bias - 2)
+    parts = reduced(a, a.clamp(a.magnitude(x), None, MOST[a.dtype]), a.bias - 2)
     e = one_plus(a, parts.r) * a.power_of_two(a.bits(parts.shifted))
     return e * 2.0 + a.at(0.125) / e
 

@@ -8,8 +8,13 @@ from ...core.expr import Expr, Op
 from ..double_double import fast_two_sum
 from .arithmetic import Arithmetic
 
-PI, PI_LOW = math.pi, 1.2246467991473532e-16
+# π rounded, and what that takes from it
+PI = {"f32": (3.1415927410125732, -8.742278012618954e-08), "f64": (math.pi, 1.2246467991473532e-16)}
+# √2 - 1 and √2 + 1
+EDGES = {"f32": (0.4142135679721832, 2.4142136573791504), "f64": (math.sqrt(2) - 1, math.sqrt(2) + 1)}
 # (atan t - t) / t³ in t² for t² ≤ (√2 - 1)²; SHORT: in float64 for a result in float32, t ≤ 1
+ATAN_SINGLE = (-0.33333316445350647, 0.19998489320278168, -0.14243847131729126, 0.10595986247062683,
+               -0.0608341358602047)
 ATAN = (-0.33333333333333326, 0.19999999999997095, -0.14285714285316417, 0.11111111083747574, -0.09090907985899205,
         0.07692279199790057,
         -0.06666174616284361, 0.058765152219061895, -0.05215168868817661, 0.04490494547359219, -0.033172842214559226,
@@ -19,6 +24,8 @@ ATAN_SHORT = (-0.3333333223500425, 0.1999993218553978, -0.1428425068621502, 0.11
               -0.054704172662442416, 0.03470430692443027, -0.016471224597424585, 0.004999236294073068,
               -0.0007112943192148592)
 # (asin t - t) / t³ in t² for t ≤ ½
+ASIN_SINGLE = (0.16666753590106964, 0.07495241612195969, 0.04547715187072754, 0.024147329851984978,
+               0.04221905767917633)
 ASIN = (0.16666666666666763, 0.07499999999970097, 0.04464285717528758, 0.030381942675209883, 0.022372215907913863,
         0.017351595462842026,
         0.013981018992624003, 0.01139728925738382, 0.010789342535738869, 0.003672104257066891, 0.02179084293705884,
@@ -30,24 +37,26 @@ ASIN_SHORT = (0.16666659853073576, 0.07500512122155747, 0.044515473167742355, 0.
 
 def atan(a: Arithmetic, x: Expr) -> Expr:
     """atan |x| of t = |x|, 1 / |x| or (|x| - 1) / (|x| + 1), from the multiple of π/4 that this leaves."""
-    m = a.magnitude(x)
+    m, (pi, pi_low), (low_edge, high_edge) = a.magnitude(x), PI[a.dtype], EDGES[a.dtype]
     if a.short:
         steep = m > 1.0
         angle = _short(a, a.where(steep, 1.0, m) / a.where(steep, m, 1.0))
-        return a.with_sign(a.where(steep, a.at(PI / 2) - angle, angle), x)
-    small, large = m < math.sqrt(2) - 1, m > math.sqrt(2) + 1
+        return a.with_sign(a.where(steep, a.at(pi / 2) - angle, angle), x)
+    small, large = m < low_edge, m > high_edge
     above = a.where(small, m, a.where(large, -1.0, m - 1.0))
     below = a.where(small, 1.0, a.where(large, m, m + 1.0))
     edge = Op("or", (small, large))
     above_low = a.where(edge, 0.0, m - (above + 1.0))            # what rounding took from m - 1 and m + 1
     below_low = a.where(edge, 0.0, m - (below - 1.0))
-    t = above / below
+    inverse = a.at(1.0) / below
+    t = above * inverse
     left = a.mad(t, a.minus(below), above) + (above_low - t * below_low)
-    t_low = a.where(m < math.inf, left / below, 0.0)
+    t_low = a.where(m < math.inf, left * inverse, 0.0)
     z = t * t
     turned = a.where(small, 0.0, a.where(large, 2.0, 1.0))
-    total, lost = fast_two_sum(turned * (PI / 4), t)
-    rest = a.mad(a.horner(z, ATAN), z * t, a.mad(turned, a.at(PI_LOW / 4), t_low))
+    total, lost = fast_two_sum(turned * (pi / 4), t)
+    series = a.horner(z, ATAN_SINGLE if a.dtype == "f32" else ATAN)
+    rest = a.mad(series, z * t, a.mad(turned, a.at(pi_low / 4), t_low))
     return a.with_sign(total + (lost + rest), x)
 
 
@@ -59,12 +68,13 @@ def _short(a: Arithmetic, t: Expr) -> Expr:
 def atan2(a: Arithmetic, y: Expr, x: Expr) -> Expr:
     """atan of the smaller over the greater of |y| and |x|, mirrored into its octant; short only."""
     ay, ax = a.magnitude(y), a.magnitude(x)
+    pi, _ = PI[a.dtype]
     steep = ay > ax
     top, low = a.where(steep, ay, ax), a.where(steep, ax, ay)
     t = a.where(Op("eq", (top, low)), a.where(Op("eq", (top, a.at(0.0))), 0.0, 1.0), low / top)
     angle = _short(a, t)
-    angle = a.where(steep, a.at(PI / 2) - angle, angle)
-    angle = a.where(Op("eq", (a.sign_of(x), a.word(a.sign))), a.at(PI) - angle, angle)
+    angle = a.where(steep, a.at(pi / 2) - angle, angle)
+    angle = a.where(Op("eq", (a.sign_of(x), a.word(a.sign))), a.at(pi) - angle, angle)
     ordered = Op("and", (Op("eq", (x, x)), Op("eq", (y, y))))
     return a.where(ordered, a.with_sign(angle, y), math.nan)
 
@@ -72,24 +82,26 @@ def atan2(a: Arithmetic, y: Expr, x: Expr) -> Expr:
 def asin(a: Arithmetic, x: Expr) -> Expr:
     """t + t³ P(t²) up to ½, π/2 - 2 asin √((1 - |x|) / 2) beyond."""
     near, t, t_low, series = _halves(a, a.magnitude(x))
+    pi, pi_low = PI[a.dtype]
     if t_low is None:
-        far = a.at(PI / 2) - (t + series) * 2.0
+        far = a.at(pi / 2) - (t + series) * 2.0
     else:
-        far = (a.at(PI / 2) - t * 2.0) + _lost(a, PI / 2, t * 2.0, PI_LOW / 2, (series + t_low) * 2.0)
+        far = (a.at(pi / 2) - t * 2.0) + _lost(a, pi / 2, t * 2.0, pi_low / 2, (series + t_low) * 2.0)
     return a.with_sign(a.where(near, t + series, far), x)
 
 
 def acos(a: Arithmetic, x: Expr) -> Expr:
     """π/2 - asin x up to ½; beyond, 2 asin √((1 - |x|) / 2), or π less that."""
     near, t, t_low, series = _halves(a, a.magnitude(x))
+    pi, pi_low = PI[a.dtype]
     own, own_series = (a.real(Op("or", (a.bits(v), a.sign_of(x)))) for v in (t, series))
     if t_low is None:
         far = (t + series) * 2.0
-        middle, mirrored = a.at(PI / 2) - (own + own_series), a.at(PI) - far
+        middle, mirrored = a.at(pi / 2) - (own + own_series), a.at(pi) - far
     else:
         far = (t + (series + t_low)) * 2.0
-        middle = (a.at(PI / 2) - own) + _lost(a, PI / 2, own, PI_LOW / 2, own_series)
-        mirrored = (a.at(PI) - t * 2.0) + _lost(a, PI, t * 2.0, PI_LOW, (series + t_low) * 2.0)
+        middle = (a.at(pi / 2) - own) + _lost(a, pi / 2, own, pi_low / 2, own_series)
+        mirrored = (a.at(pi) - t * 2.0) + _lost(a, pi, t * 2.0, pi_low, (series + t_low) * 2.0)
     return a.where(near, middle, a.where(x < 0, mirrored, far))
 
 
@@ -102,7 +114,8 @@ def _halves(a: Arithmetic, m: Expr) -> tuple[Expr, Expr, Expr | None, Expr]:
     low = None if a.short else a.where(Op("lt", (a.at(0.0), half)), a.mad(root, a.minus(root), half) / (root + root),
                                        0.0)
     z, t = a.where(near, m * m, half), a.where(near, m, root)
-    return near, t, low, a.horner(z, ASIN_SHORT if a.short else ASIN) * (z * t)
+    coefficients = ASIN_SHORT if a.short else ASIN_SINGLE if a.dtype == "f32" else ASIN
+    return near, t, low, a.horner(z, coefficients) * (z * t)
 
 
 def _lost(a: Arithmetic, base: float, part: Expr, base_low: float, part_low: Expr) -> Expr:

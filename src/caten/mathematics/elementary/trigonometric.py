@@ -157,6 +157,7 @@ def _tan(a: Arithmetic, x: Expr) -> Expr:
     odd = _is_odd(a, a.bits(angle.shifted))
     above, above_low = a.where(odd, a.minus(c), s), a.where(odd, a.minus(c_low), s_low)
     below, below_low = a.where(odd, s, c), a.where(odd, s_low, c_low)
-    quotient = above / below
+    inverse = a.at(1.0) / below
+    quotient = above * inverse
     left = a.mad(quotient, a.minus(below), above) + (above_low - quotient * below_low)
-    return quotient + left / below
+    return a.mad(left, inverse, quotient)
