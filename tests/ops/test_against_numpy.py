@@ -271,6 +271,17 @@ def test_remainders_are_those_of_numpy_to_the_last_bit(name: str, dtype: type) -
     np.testing.assert_array_equal(np.signbit(found)[numbers], np.signbit(expected)[numbers])
 
 
+def test_fourier_transforms_of_lengths_of_all_kinds():
+    """Powers of 2 and 4, odd factors, the greatest prime that is one, primes above, and products with them."""
+    for n in (1, 2, 3, 4, 5, 8, 12, 16, 45, 64, 77, 141, 250, 251, 257, 263, 482, 514, 539, 1000, 1018, 1024, 2048, 3001):
+        x = real(2, n) + 1j * real(2, n)
+        expected = np.fft.fft(x, norm="ortho")
+        assert np.abs(caten.ops.fft(x, norm="ortho") - expected).max() < 3e-15 * np.abs(expected).max(), n
+    for n in (2, 3, 7, 65, 264):
+        x = real(3, n) + 1j * real(3, n)
+        np.testing.assert_allclose(caten.ops.irfft(x), np.fft.irfft(x), atol=1e-14)
+
+
 def test_every_operator_can_be_taken_from_the_module_and_called_in_a_body():
     for name in dir(caten.ops):
         assert getattr(caten.ops, name) is not None

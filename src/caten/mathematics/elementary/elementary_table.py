@@ -64,7 +64,7 @@ ERRORS: dict[str, tuple[float | None, ...]] = {
 FAST_ULP = 3.5
 # Wide only where the machine has no fused multiply-add.
 NARROW_IF_FUSED = ("sin", "cos", "tan", "expm1", "log1p", "sinh", "cosh", "asinh", "acosh", "atanh", "asin", "acos",
-                   "atan")
+                   "atan", "cbrt")
 
 
 def has_form(fn: str, a: Arithmetic) -> bool:

@@ -99,12 +99,14 @@ def cbrt(a: Arithmetic, x: Expr) -> Expr:
     less, more = d < 0, Op("lt", (a.at(0.0), d))
     cube = m * a.where(less, 0.5, a.where(more, 2.0, 1.0))
     t = a.horner(m, CBRT) * a.where(less, 2.0**(-1 / 3), a.where(more, 2.0**(1 / 3), 1.0))
-    t = t - (t - cube / (t * t)) * (1 / 3)
+    inverse = a.at(1.0) / (t * t)
+    t = t - a.mad(cube, a.minus(inverse), t) * (1 / 3)
     if not a.short:
         square, square_low = a.two_product(t, t)
         third, third_low = a.two_product(square, t)
         left = (cube - third) - a.mad(square_low, t, third_low)
-        t = t + left / (square * 3.0)
+        # What is left is so small in float32 that the inverse of the first square is exact enough.
+        t = t + (left * (inverse * (1 / 3)) if a.dtype == "f32" else left / (square * 3.0))
     value = a.with_sign(t * a.power_of_two(a.bits(shifted)), x)
     return a.where(Op("and", (Op("lt", (a.at(0.0), size)), size < math.inf)), value, x)
 
