@@ -175,3 +175,18 @@ def test_a_body_in_lisp_calls_one_in_python(tool: Any) -> None:
     x = np.arange(5, dtype=np.float32)
     assert np.allclose(made["Twice"](x), np.cumsum(np.cumsum(x)))
     assert np.allclose(made["Also"](x), 2 * np.cumsum(np.cumsum(x)))
+
+
+def test_conditions_of_a_call_may_be_joined_where_loops_unroll() -> None:
+    code = """
+rest = np.int64(N)
+for p in range(2, 5):
+    if rest % p == 0 and rest > 1:
+        rest = rest // p
+if 1 < rest < 4 or rest == 7:
+    rest = rest * 100
+return x * rest.astype(np.float32)"""
+    factor = caten.compile(f"[composite]\nname = 'Factor'\ninputs = ['x{{float}}[N]']\noutputs = ['y{{float}}[N]']\n"
+                           f"[composite.implementation]\nlang = 'python'\ncode = \'\'\'{code}\'\'\'\n")
+    for n, rest in ((1, 1), (2, 1), (3, 1), (4, 200), (7, 700), (9, 300), (11, 11), (24, 1), (48, 200)):
+        assert factor(np.ones(n, np.float32)).tolist() == [rest] * n

@@ -204,13 +204,16 @@ class PythonStatements:
     # control
 
     def choice(self, node: ast.If) -> None:
-        ex, test = self.expressions, self.expressions.eval(node.test)
-        if isinstance(test, Term) or (isinstance(test, Array) and not test.rank):
-            try:
-                test = ex.as_truth(node.test, test)
-            except CatenError:
+        ex, is_number = self.expressions, True
+        try:
+            test = ex.eval(node.test)
+            is_number = isinstance(test, Term) or (isinstance(test, Array) and not test.rank)
+            holds = ex.as_truth(node.test, test)
+        except CatenError as problem:
+            if is_number and {d.code for d in problem.diagnostics} == {"E326"}:
                 raise NeedsLoops(node) from None           # a statement of each call
-        self.block(node.body if ex.as_truth(node.test, test) else node.orelse)
+            raise
+        self.block(node.body if holds else node.orelse)
 
     def loop(self, node: ast.For) -> None:
         if self._counts_arrays(node.iter):
