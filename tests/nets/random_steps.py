@@ -17,7 +17,7 @@ from caten.schedule.script import APPLIED, PRIMITIVES, Step
 COUNTS = ("1", "2", "2", "3", "4", "4", "4", "5", "8", "8", "16")
 ODD_COUNTS = ("0", "7", "64", "1000", "999999999")
 UNKNOWN = ("nowhere", "i", "T", "")
-RARE = ("unguard", "hoist", "jam", "widen", "spread", "transpose", "stream", "bind", "separate", "inline", "compute_at", "merge", "flatten", "unfuse", "unflatten", "precompute", "prefetch_at")
+RARE = ("unguard", "spread", "transpose", "stream", "bind", "separate", "inline", "compute_at", "merge", "flatten", "unfuse", "unflatten", "precompute", "prefetch_at")
 UNFIT = 0.1                            # of the steps have words that were drawn by their kind alone
 
 
