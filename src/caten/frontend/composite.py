@@ -126,6 +126,10 @@ class Callees:
     def find(self, name: str) -> Composite | None:
         return next((c for c in self.composites if fold(c.name) == fold(name)), None)
 
+    def of_library(self, name: str) -> Composite | None:
+        """The operator of the library."""
+        return None
+
     def names(self) -> list[str]:
         return [c.name for c in self.composites]
 

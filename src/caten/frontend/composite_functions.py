@@ -27,7 +27,13 @@ class CompositeFunctions:
 
     def function(self, name: str) -> CalledComposite | None:
         """The composite of this name, in any spelling."""
-        found = self.callees.find(name)
+        return self._called(self.callees.find(name))
+
+    def of_library(self, name: str) -> CalledComposite | None:
+        """The operator of the library, also where the spec has another composite of this name."""
+        return self._called(self.callees.of_library(name))
+
+    def _called(self, found: Composite | None) -> CalledComposite | None:
         if found is None:
             return None
         return CalledComposite(found.name, found.inputs, found.outputs, partial(self.instance, found), found.attributes,

@@ -294,7 +294,7 @@ class _Specs(Callees):
     def find(self, name: str) -> Composite | None:
         """The composite that a body calls. CatenError without diagnostics if it has errors on record."""
         if fold(name) not in self.found.refused:
-            composite = super().find(name) or self._on_path(name) or self._in_library(name)
+            composite = super().find(name) or self._on_path(name) or self.of_library(name)
             if composite is not None or self.found.complete:
                 return composite
         self.silent = True
@@ -308,7 +308,7 @@ class _Specs(Callees):
                     return next((c for c in self.file(path, None) if fold(c.name) == fold(name)), None)
         return None
 
-    def _in_library(self, name: str) -> Composite | None:
+    def of_library(self, name: str) -> Composite | None:
         entry = operator_library.find(name)
         if entry is None:
             return None

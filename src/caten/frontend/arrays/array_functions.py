@@ -225,6 +225,18 @@ ATTRIBUTES: dict[str, Function] = {"T": NUMPY["transpose"], "mT": NUMPY["matrix_
                                    "ndim": NUMPY["ndim"], "size": NUMPY["size"], "real": NUMPY["real"],
                                    "imag": NUMPY["imag"]}
 CONSTANTS: dict[str, Any] = {"pi": math.pi, "e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None}
+# NumPy's functions that are operators of the library with the same meaning, by their names there.
+OF_LIBRARY: dict[str, str] = {
+    **{name: name for name in (
+        "sort", "argsort", "diff", "kron", "cross", "convolve", "count_nonzero", "copysign", "deg2rad", "rad2deg",
+        "heaviside", "isclose", "allclose", "array_equal", "logaddexp", "logaddexp2", "matvec", "vecmat", "vecdot",
+        "nanmax", "nanmean", "nanmin", "nanprod", "nansum", "nanvar", "ptp", "signbit", "sinc", "take_along_axis",
+        "trapezoid", "modf", "inner", "interp", "isin", "polyval", "rot90", "angle", "searchsorted", "cov", "corrcoef",
+        "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh")},
+    "degrees": "rad2deg", "radians": "deg2rad", "bitwise_invert": "bitwise_not", "bitwise_left_shift": "left_shift",
+    "bitwise_right_shift": "right_shift", "linalg.inv": "inverse",
+    **{f"linalg.{name}": name for name in ("cholesky", "det", "solve", "qr", "matrix_power", "matrix_transpose")},
+    **{f"fft.{name}": name for name in ("fft", "ifft", "rfft", "irfft", "fftn", "ifftn", "fftshift", "ifftshift")}}
 # What numpy has and the values of a body do not yet.
 LATER = frozenset((
     "sort", "argsort", "partition", "argpartition", "median", "percentile",

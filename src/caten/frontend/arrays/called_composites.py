@@ -48,6 +48,9 @@ class Composites(Protocol):
     def function(self, name: str) -> CalledComposite | None:
         """The composite of this name, in any spelling."""
 
+    def of_library(self, name: str) -> CalledComposite | None:
+        """The operator of the library, also where the spec has another composite of this name."""
+
     def names(self) -> list[str]:
         """All names that are known without a search."""
 
@@ -56,6 +59,9 @@ class NoComposites:
     """A body that calls nothing."""
 
     def function(self, name: str) -> CalledComposite | None:
+        return None
+
+    def of_library(self, name: str) -> CalledComposite | None:
         return None
 
     def names(self) -> list[str]:

@@ -15,7 +15,7 @@ from ...frozen import frozen
 from ..typing import Term, Value
 from . import array_products
 from .argument_binding import TYPE_WORDS, ElementType, Function, as_array, call, described, unset
-from .array_functions import ATTRIBUTES, CONSTANTS, LATER, METHODS, NUMPY, PLAIN
+from .array_functions import ATTRIBUTES, CONSTANTS, LATER, METHODS, NUMPY, OF_LIBRARY, PLAIN
 from .array_scope import ArrayScope
 from .builder import Builder
 from .called_composites import CalledComposite, call_composite
@@ -175,19 +175,25 @@ class PythonExpressions:
             return CONSTANTS[name]
         if name in TYPE_WORDS:
             return ElementType(TYPE_WORDS[name])
+        if module.prefix != "math" and (operator := self.scope.composites.of_library(OF_LIBRARY.get(name, ""))):
+            return operator
         if name in LATER:
             self.later(node, f"np.{name}")
-        if any(each.startswith(f"{name}.") for each in (*NUMPY, *LATER)):
+        if any(each.startswith(f"{name}.") for each in (*NUMPY, *LATER, *OF_LIBRARY)):
             return Module(f"np.{name}")
-        known = [*NUMPY, *CONSTANTS, *TYPE_WORDS]
+        known = [*NUMPY, *OF_LIBRARY, *CONSTANTS, *TYPE_WORDS]
         hint = did_you_mean(name, known) or (f"write {name}(…) without {module.prefix}." if name in PLAIN else None)
         self.fail(node, "E221", f"there is no {module.prefix}.{node.attr} in a body",
                   hint or "docs/language.md lists the functions of numpy that a body may use")
 
     def later(self, node: ast.AST, name: str) -> NoReturn:
         """E327."""
-        self.fail(node, "E327", f"{name} is not supported yet in expressions over whole arrays",
-                  "loops over elements can compute it")
+        own, hint = name.rpartition(".")[2], "loops over elements can compute it"
+        if name in OF_LIBRARY:
+            hint = f"write np.{name}(…)"
+        elif self.scope.composites.of_library(own) is not None:
+            hint = f"write {own}(…) without np.: `caten ops {own}` tells what it takes"
+        self.fail(node, "E327", f"{name} is not supported yet in expressions over whole arrays", hint)
 
     # operators
 

@@ -1,0 +1,74 @@
+"""NumPy's functions that are operators of the library: a body calls them under NumPy's names, with NumPy's results."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import caten
+from caten.frontend.arrays.array_functions import OF_LIBRARY
+
+rng = np.random.default_rng(5)
+SQUARE, VECTOR, OTHER, INDICES = rng.standard_normal((4, 4)), np.sort(rng.standard_normal(5)), rng.standard_normal(5), rng.integers(0, 4, (4, 4))
+DEFINITE, COMPLEX = SQUARE @ SQUARE.T + 4 * np.eye(4), SQUARE + 1j * SQUARE[::-1]
+GIVEN: dict[str, tuple[Any, ...]] = {
+    "cross": (SQUARE[:2, :3], SQUARE[2:, :3]), "convolve": (VECTOR, OTHER), "interp": (SQUARE, VECTOR, OTHER), "searchsorted": (VECTOR, OTHER),
+    "polyval": (VECTOR, SQUARE), "take_along_axis": (SQUARE, INDICES), "matvec": (SQUARE, SQUARE[0]), "vecmat": (SQUARE[0], SQUARE), "vecdot": (SQUARE, SQUARE),
+    "isin": (INDICES, INDICES[0]), "angle": (COMPLEX,), "bitwise_invert": (INDICES,), "bitwise_left_shift": (INDICES, INDICES),
+    "bitwise_right_shift": (INDICES, INDICES), "linalg.solve": (DEFINITE, SQUARE), "acosh": (np.abs(SQUARE) + 1,), "fft.rfft": (SQUARE,),
+    **{name: (np.clip(SQUARE, -0.9, 0.9),) for name in ("acos", "asin", "atanh")},
+    **dict.fromkeys(("kron", "copysign", "heaviside", "isclose", "allclose", "array_equal", "logaddexp", "logaddexp2", "inner", "atan2"), (SQUARE, DEFINITE))}
+EVERYDAY = ("sort", "take_along_axis", "interp", "linalg.inv", "fft.ifft", "nanmean", "degrees")
+
+
+def arguments(name: str) -> tuple[Any, ...]:
+    return GIVEN.get(name) or ((DEFINITE,) if name.startswith("linalg.") else (COMPLEX,) if name.startswith("fft.") else (SQUARE,))
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in EVERYDAY else pytest.mark.nightly) for name in OF_LIBRARY])
+def test_a_function_of_the_library_has_numpys_results(name: str) -> None:
+    of_numpy: Any = np
+    for part in name.split("."):
+        of_numpy = getattr(of_numpy, part)
+    given, more = arguments(name), {"n": 3} if name == "linalg.matrix_power" else {}
+    types = {"f": "double", "c": "complex128", "i": "int64"}
+    inputs = [f"{letter}{{{types[a.dtype.kind]}}}[{' '.join(map(str, a.shape))}]" for letter, a in zip("abc", given, strict=False)]
+    outputs = [f"y{n}{{...}}[...]" for n in range(2 if name in ("modf", "linalg.qr") else 1)]
+    call = ", ".join([*"abc"[:len(given)], *[f"{k}={v}" for k, v in more.items()]])
+    made = caten.compile(f"""[composite]
+name = "Called"
+inputs = {inputs}
+outputs = {outputs}
+
+[composite.implementation]
+lang = "python"
+code = "return np.{name}({call})"
+""")(*given)
+    expected = of_numpy(*given, **more)
+    for found, wanted in zip(made if len(outputs) > 1 else (made,), expected if len(outputs) > 1 else (expected,), strict=True):
+        assert np.shape(found) == np.shape(wanted)
+        np.testing.assert_allclose(np.abs(found) if name == "linalg.qr" else found, np.abs(wanted) if name == "linalg.qr" else wanted, atol=1e-9)
+
+
+def test_a_function_of_numpy_is_not_the_specs_own_of_its_name() -> None:
+    both = caten.compile("""
+[[composite]]
+name = "sort"
+inputs = ["x{float}[N]"]
+outputs = ["y{float}[N]"]
+[composite.implementation]
+lang = "python"
+code = "return -x"
+
+[[composite]]
+name = "Both"
+inputs = ["x{float}[N]"]
+outputs = ["y{float}[N]", "z{float}[N]"]
+[composite.implementation]
+lang = "python"
+code = "return sort(x), np.sort(x)"
+""")["Both"]
+    mine, numpys = both(np.array([3, 1, 2], np.float32))
+    assert mine.tolist() == [-3, -1, -2]
+    assert numpys.tolist() == [1, 2, 3]
