@@ -72,3 +72,16 @@ code = "return sort(x), np.sort(x)"
     mine, numpys = both(np.array([3, 1, 2], np.float32))
     assert mine.tolist() == [-3, -1, -2]
     assert numpys.tolist() == [1, 2, 3]
+
+
+def test_a_body_in_lisp_is_told_how_to_call_the_library() -> None:
+    text = """[composite]
+name = "Sorted"
+inputs = ["X{float}[N]"]
+outputs = ["Y{float}[N]"]
+[composite.implementation]
+code = "(return (sort X))"
+"""
+    with pytest.raises(caten.CatenError, match=r"it is an operator of the library: \(call sort …\)"):
+        caten.compile(text)
+    assert caten.compile(text.replace("(sort", "(call sort"))(np.array([2, 1], np.float32)).tolist() == [1, 2]

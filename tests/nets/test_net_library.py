@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -16,8 +17,9 @@ from caten.frontend import operator_library as library
 ENTRIES = tuple(library_instances.operators(library.entries()))
 # What a drawn case may end with: its sizes or its types are none of the operator's. A condition that fails for other sizes is too strict.
 REFUSED = ("is for storage", "zero-size array to reduction", "has no element", "on an edge, where any value", "which is an extent of",
-           "there is no axis", "where a bool is expected", "(mod (* M N) 2) = 0 does not hold", "need at least one array", "(> (- axis")           # axes of another rank, a window longer than the signal, irfft of one element
-ROUNDED_TWICE = "fma: x=float64"      # the reference, x * y + z, rounds twice
+           "there is no axis", "where a bool is expected", "(mod (* M N) 2) = 0 does not hold", "need at least one array")           # axes of another rank, a window longer than the signal
+# Of one operator: irfft of one element, as NumPy; the reference of fma, x * y + z, rounds twice.
+EXCUSED = re.compile(r"irfft: .*the condition \(> \(- \w+ 1\) 0\) does not hold|fma: x=float64.*: wrong\s*$")
 OF_CASES = ("E711", "E837")            # diagnostics that a case's status says, too
 EVERYDAY = 36
 SEED = 20
@@ -36,7 +38,7 @@ def test_random_instances_have_the_values_of_the_reference(tmp_path: Path, night
         for found in caten.test(path, opt=opt).files:
             said = [f"{entry.name}: {d}" for d in found.diagnostics if d.code not in OF_CASES and not (d.code == "E905" and entry.name == "gemm")]
             said += [f"{entry.name}: {c.case}: {c.status} {c.note}" for c in found.cases if not c.passed and not library_instances.EMPTY.search(c.case)]
-            wrong += [each for each in said if not any(reason in each for reason in (*REFUSED, ROUNDED_TWICE))]
+            wrong += [each for each in said if not any(reason in each for reason in REFUSED) and not EXCUSED.match(each)]
             passed.update([c.passed for c in found.cases])
     assert wrong == []
     assert passed[True] >= 0.75 * passed.total(), passed

@@ -314,12 +314,15 @@ class LispArrays:
         if head in UNBOUNDED:
             self.fail(form, "E240", f"there is no '{form[0]}': every loop runs a number of times that is known when it "
                       "starts")
-        if head in LATER:
+        of_library = self.scope.composites.of_library(head) is not None
+        if head in LATER and not of_library:
             self.fail(form, "E327", f"({form[0]} …) is not supported yet in expressions over whole arrays",
                       "loops over elements can compute it")
         known = [*FUNCTIONS, *NUMPY, *EXPRESSIONS, *STATEMENTS]
-        self.fail(form, "E221", f"there is no function or statement '{form[0]}'",
-                  f"write ({HABITS[head]} …)" if head in HABITS else did_you_mean(form[0], known))
+        hint = f"write ({HABITS[head]} …)" if head in HABITS else did_you_mean(form[0], known)
+        if of_library:
+            hint = f"it is an operator of the library: (call {head} …)"
+        self.fail(form, "E221", f"there is no function or statement '{form[0]}'", hint)
 
 
 def same(form: Sexp, word: str) -> bool:

@@ -177,7 +177,7 @@ class PythonExpressions:
             return ElementType(TYPE_WORDS[name])
         if module.prefix != "math" and (operator := self.scope.composites.of_library(OF_LIBRARY.get(name, ""))):
             return operator
-        if name in LATER:
+        if name in LATER or name in OF_LIBRARY:
             self.later(node, f"np.{name}")
         if any(each.startswith(f"{name}.") for each in (*NUMPY, *LATER, *OF_LIBRARY)):
             return Module(f"np.{name}")
