@@ -9,7 +9,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol, SupportsIndex, cast, overload
 
-from . import argument_checks, checking, compiler, documents, loading
+from . import argument_checks, checking, documents, loading
 from .calls.call_signature import Argument
 from .checking import Checked, proved
 from .collector import CollectingRarely
@@ -140,8 +140,7 @@ def compiled(texts: Sequence[SpecText], options: Options) -> Operator | Operator
     """The operators of specs, compiled and loaded."""
     with CollectingRarely():
         programs = checking.loaded(texts, options, compiled=True)
-    compilation = compiler.Compilation(programs, options, loading.digest(texts), warn)
-    made: Operator | Operators = known_build.loaded(compilation)
+    made: Operator | Operators = known_build.loaded(programs, options, loading.digest(texts), warn)
     return made
 
 

@@ -421,7 +421,7 @@ def test_commands_get_what_was_made_of_the_same_text(makes: list[str]) -> None:
     assert other.manifest["symbol"] == "ct_product"
     assert makes == ["Gemm", "Product"]
     sources = [read(PRODUCT)]
-    known_build.loaded(compiler.Compilation(loading.loaded(sources, options), options, loading.digest(sources)))
+    known_build.loaded(loading.loaded(sources, options), options, loading.digest(sources), lambda warning: None)
     assert makes == ["Gemm", "Product"]
 
 

@@ -26,10 +26,12 @@ C_TYPES: dict[str, str] = {
     **{f"i{b}": f"int{b}_t" for b in (8, 16, 32, 64)}, **{f"u{b}": f"uint{b}_t" for b in (8, 16, 32, 64)},
 }
 EXPORTED = '__attribute__((visibility("default"))) '
-# Items of `self`: functions, the names of what may be given, what makes each output.
-LONG_WAY, FAILURE, NAMES, MAKERS = range(4)
+# Items of `self`: functions, the names of what may be given, for each size of `any_axes` the number of its axes, and
+# what makes each output.
+LONG_WAY, FAILURE, NAMES, COUNTS = range(4)
 SYMBOLS = {"add": "+", "sub": "-", "mul": "*"}
 TOO_LARGE = 1 << 60                                   # elements: no array has as many
+MOST_AXES = 32                                        # of an array that goes directly to an operator
 
 # The functions of Python's C interface in the order of `ct_Python`.
 FUNCTIONS = ("Py_IncRef", "Py_DecRef", "PyTuple_Size", "PyTuple_GetItem", "PyTuple_Pack", "PyObject_Vectorcall",
@@ -111,7 +113,7 @@ static ct_Object *ct_Python_failure(ct_Object *self, int32_t code, ct_Object *co
 """
 
 _VIEW ="""
-typedef struct { void *data; int64_t bytes, shape[AXES]; } ct_View;
+typedef struct { void *data; int64_t bytes, shape[AXES]; const intptr_t *block[AXES]; } ct_View;
 
 /* A numpy array after its head, and the first fields of its element type after that one's head: numpy's C ABI. */
 typedef struct {
@@ -119,8 +121,8 @@ typedef struct {
 } ct_Array;
 typedef struct { ct_Object *type; char kind, letter, order, reserved; int number; } ct_Element;
 
-/* Is it an array of numpy, and no other class, of these elements and axes? */
-static int ct_Python_view(ct_Object *x, ct_View *view, int axes, int element, int size, int flags)
+/* Is it an array of numpy, and no other class, of these elements and so many axes? */
+static int ct_Python_view_of(ct_Object *x, ct_View *view, int axes, int element, int size, int flags)
 {
     if (!ct_Python_is(x, ct_Python.array_type)) return 0;
     const ct_Array *a = (const ct_Array *)((char *)x + ct_Python.head);
@@ -130,9 +132,49 @@ static int ct_Python_view(ct_Object *x, ct_View *view, int axes, int element, in
     if (e->order != '=' && e->order != '|') return 0;
     view->data = a->data;
     view->bytes = size;
-    for (int i = 0; i < axes; i++) view->bytes *= view->shape[i] = a->shape[i];
     return 1;
 }
+
+/* The same, with its shape. */
+static int ct_Python_view(ct_Object *x, ct_View *view, int axes, int element, int size, int flags)
+{
+    if (!ct_Python_view_of(x, view, axes, element, size, flags)) return 0;
+    const intptr_t *shape = ((const ct_Array *)((char *)x + ct_Python.head))->shape;
+    for (int i = 0; i < axes; i++) view->bytes *= view->shape[i] = shape[i];
+    return 1;
+}
+"""
+
+_BLOCKS = f"""
+enum {{ ct_Most_axes = {MOST_AXES} }};
+
+/* The same for axes some of which stand for `counts` adjacent ones of the array: their extents are multiplied. */
+static int ct_Python_blocks(ct_Object *x, ct_View *view, int axes, const int *counts, int element, int size, int flags)
+{{
+    int all = 0, at = 0;
+    for (int i = 0; i < axes; i++) all += counts[i];
+    if (all > ct_Most_axes || !ct_Python_view_of(x, view, all, element, size, flags)) return 0;
+    const intptr_t *shape = ((const ct_Array *)((char *)x + ct_Python.head))->shape;
+    for (int i = 0; i < axes; i++) {{
+        view->shape[i] = 1;
+        view->block[i] = shape + at;
+        for (int n = 0; n < counts[i]; n++) view->bytes *= shape[at + n], view->shape[i] *= shape[at + n];
+        at += counts[i];
+    }}
+    return 1;
+}}
+
+static int ct_Python_same(const intptr_t *x, const intptr_t *y, int count)
+{{
+    for (int i = 0; i < count; i++) if (x[i] != y[i]) return 0;
+    return 1;
+}}
+
+static int ct_Python_put(int64_t *shape, int at, const intptr_t *block, int count)
+{{
+    for (int i = 0; i < count; i++) shape[at + i] = block[i];
+    return at + count;
+}}
 """
 
 _APART ="""
@@ -198,8 +240,8 @@ static ct_Object *ct_Python_new(ct_Object *self, intptr_t maker, const int64_t *
 """
 
 
-_ON_DEMAND = {"ct_Python_apart(": _APART, "ct_Python_real(": _REAL, "ct_Python_integer(": _INTEGER,
-              "ct_Python_new(": _ALLOCATE, "ct_Python_product(": _PRODUCT}
+_ON_DEMAND = {"ct_Python_blocks(": _BLOCKS, "ct_Python_apart(": _APART, "ct_Python_real(": _REAL,
+              "ct_Python_integer(": _INTEGER, "ct_Python_new(": _ALLOCATE, "ct_Python_product(": _PRODUCT}
 
 
 def attach_symbol(operators: Sequence[Mapping[str, Any]]) -> str:
@@ -220,7 +262,8 @@ def operator_c(op: Mapping[str, Any]) -> str:
     """The C function of one operator; none for strides, complex scalars, and sizes that are no extent."""
     leading, inputs = [a for a in op["arguments"] if a["kind"] in ("tensor", "scalar")], inputs_of(op)
     sizes = [a["name"] for a in op["arguments"] if a["kind"] == "size"]
-    looks = [_look(i, a) for i, a in enumerate(leading)]
+    blocks = list(op.get("any_axes", ()))
+    looks = [_look(i, a, blocks) for i, a in enumerate(leading)]
     tensors = [i for i, a in enumerate(leading) if a["kind"] == "tensor"]
     shapes = {i: [_extent(formula(e), sizes) for e in leading[i]["shape"]] for i in tensors}
     extents: dict[str, str] = {}
@@ -234,20 +277,26 @@ def operator_c(op: Mapping[str, Any]) -> str:
                         Var(name=name), Const(value=int(factor)))) if name in sizes and factor > 0:
                     multiples.setdefault(name, f"v[{i}].shape[{axis}] / {factor}")     # its shape is compared below
     extents = {**multiples, **extents}
+    owners = {name: extents[name].replace(".shape[", ".block[") for name in blocks if name in extents}
     named = set(sizes) & set(op.get("binds", ()))
     strided = any(a["kind"] == "stride" or a["strides"] for a in op["arguments"])
     if strided or named or len(extents) < len(sizes) or "" in looks or any("" in shape for shape in shapes.values()):
         return ""
     computed = any("(" in e for shape in shapes.values() for e in shape)
     agree = [f"n[{s}] <= {GREATEST_SIZE}" for s in range(len(sizes))] if computed else []
+    for i in [i for i in tensors if i >= len(inputs)] if blocks else []:
+        counts = [f"c{blocks.index(e)}" if e in blocks else "1" for e in leading[i]["shape"]]
+        agree += [f"{' + '.join(counts)} <= ct_Most_axes"] if counts else []
     for i in tensors:
         if i < len(inputs):
-            agree += _agrees(i, leading, shapes[i], [j for j in tensors if j < len(inputs)], set(extents.values()))
+            agree += _agrees(i, leading, shapes[i], [j for j in tensors if j < len(inputs)], set(extents.values()),
+                             owners)
     if len(leading) == len(inputs) + 1:
         i = len(inputs)                                                     # one output that may be given
-        agree.append(f"(!x[{i}] || ({' && '.join([looks[i], *_agrees(i, leading, shapes[i], tensors, set())])}))")
+        agrees = _agrees(i, leading, shapes[i], tensors, set(), owners)
+        agree.append(f"(!x[{i}] || ({' && '.join([looks[i], *agrees])}))")
     return _text(op, looks[:len(inputs)], [extents[n] for n in sizes], agree,
-                 {i: shapes[i] for i in tensors if i >= len(inputs)})
+                 {i: shapes[i] for i in tensors if i >= len(inputs)}, owners)
 
 
 def inputs_of(op: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -255,7 +304,7 @@ def inputs_of(op: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [a for a in op["arguments"] if a["kind"] == "scalar" or (a["kind"] == "tensor" and a["direction"] != "out")]
 
 
-def _look(i: int, argument: Mapping[str, Any]) -> str:
+def _look(i: int, argument: Mapping[str, Any], blocks: Sequence[str]) -> str:
     """The C condition that argument i has the right type, which also reads its value; empty for other types."""
     dtype = DTYPES[argument["dtype"]]
     if argument["kind"] == "scalar":
@@ -272,7 +321,11 @@ def _look(i: int, argument: Mapping[str, Any]) -> str:
     if not layout or dtype.name not in ELEMENTS:
         return ""
     flags = layout | ALIGNED | (0 if argument["direction"] == "in" else WRITEABLE)
-    return f"ct_Python_view(x[{i}], &v[{i}], {len(order)}, {ELEMENTS.index(dtype.name)}, {dtype.bytes}, 0x{flags:x})"
+    as_elements = f"{ELEMENTS.index(dtype.name)}, {dtype.bytes}, 0x{flags:x}"
+    if any(extent in blocks for extent in argument["shape"]):
+        counts = ", ".join([f"c{blocks.index(e)}" if e in blocks else "1" for e in argument["shape"]])
+        return f"ct_Python_blocks(x[{i}], &v[{i}], {len(order)}, (const int[]){{{counts}}}, {as_elements})"
+    return f"ct_Python_view(x[{i}], &v[{i}], {len(order)}, {as_elements})"
 
 
 def _extent(expr: Expr, sizes: Sequence[str]) -> str:
@@ -305,9 +358,12 @@ def _bounded(expr: Expr, sizes: Sequence[str]) -> tuple[str, int]:
 
 
 def _agrees(i: int, leading: Sequence[Mapping[str, Any]], shape: Sequence[str], others: Sequence[int],
-            known: set[str]) -> list[str]:
-    """The conditions on array i: its shape where not yet `known`, and for an output no overlap with `others`."""
-    same = [f"{place} == {extent}" for axis, extent in enumerate(shape)
+            known: set[str], owners: Mapping[str, str]) -> list[str]:
+    """The conditions on array i: its shape where not yet `known`, and for an output no overlap with `others`.
+    `owners`: for a size of `any_axes`, where its extents are."""
+    names, blocks = leading[i]["shape"], list(owners)
+    same = [f"ct_Python_same(v[{i}].block[{axis}], {owners[names[axis]]}, c{blocks.index(names[axis])})"
+            if names[axis] in owners else f"{place} == {extent}" for axis, extent in enumerate(shape)
             if (place := f"v[{i}].shape[{axis}]") not in known]
     if leading[i]["direction"] == "in":
         return same
@@ -316,21 +372,30 @@ def _agrees(i: int, leading: Sequence[Mapping[str, Any]], shape: Sequence[str], 
 
 
 def _text(op: Mapping[str, Any], looks: Sequence[str], sizes: Sequence[str], agree: Sequence[str],
-          outs: Mapping[int, Sequence[str]]) -> str:
+          outs: Mapping[int, Sequence[str]], owners: Mapping[str, str]) -> str:
     """`looks`: conditions on the inputs; `sizes`: what each one is; `agree`: conditions once these are known; `outs`:
-    shapes of what may have to be allocated, by position."""
+    shapes of what may have to be allocated, by position; `owners`: for a size of `any_axes`, where its extents are."""
     leading = [a for a in op["arguments"] if a["kind"] in ("tensor", "scalar")]
     symbol, count = op["symbols"]["call"], len(leading)
     scalars = {i: a["dtype"] for i, a in enumerate(leading) if a["kind"] == "scalar"}
     returned = [f"x[{i}]" for name in op["outputs"] for i, a in enumerate(leading) if a["name"] == name]
     values = [f"({C_TYPES[scalars[i]]})s{i}" if i in scalars else f"v[{i}].data" for i in range(count)]
-    made = []
+    made, before, blocks = list[str](), list[str](), list(op.get("any_axes", ()))
     for at, (i, shape) in enumerate(outs.items()):
-        extents = f"(const int64_t[]){{{', '.join(shape) or '0'}}}"
-        new = f"(x[{i}] = made[{at}] = ct_Python_new(self, {MAKERS + at}, {extents}, {len(shape)}, all))"
-        made.append(f"(x[{i}] || ({new} && {_look(i, leading[i])}))")
-    declared = [f"ct_Object *x[{count}] = {{0}}, *all[{max(count + 1, *[len(s) for s in outs.values()], 1)}], *result "
-                f"= 0;", f"ct_View v[{count}];",
+        extents, axes = f"(const int64_t[]){{{', '.join(shape) or '0'}}}", str(len(shape))
+        if any(name in blocks for name in leading[i]["shape"]):
+            extents, axes = f"extents{at}", f"axes{at}"
+            before += [f"int64_t {extents}[ct_Most_axes];", f"int {axes} = 0;"]
+            before += [f"{axes} = ct_Python_put({extents}, {axes}, {owners[name]}, c{blocks.index(name)});"
+                       if name in blocks else f"{extents}[{axes}++] = {extent};"
+                       for name, extent in zip(leading[i]["shape"], shape, strict=True)]
+        maker = COUNTS + len(blocks) + at
+        new = f"(x[{i}] = made[{at}] = ct_Python_new(self, {maker}, {extents}, {axes}, all))"
+        made.append(f"(x[{i}] || ({new} && {_look(i, leading[i], blocks)}))")
+    most = max(count + 1, *[len(s) for s in outs.values()], MOST_AXES if blocks else 1)
+    declared = [f"ct_Object *x[{count}] = {{0}}, *all[{most}], *result = 0;", f"ct_View v[{count}];",
+                *[f"const int c{n} = (int)ct_Python.integer(ct_Python.item(self, {COUNTS + n}));"
+                  for n in range(len(blocks))],
                 *[f"{'double' if DTYPES[t].kind == 'float' else 'long long'} s{i};" for i, t in scalars.items()]]
     run = ["void *state = ct_Python.release();",
            f"const int32_t code = {symbol}({', '.join([*values, *[f'n[{s}]' for s in range(len(sizes))]])});",
@@ -340,7 +405,7 @@ def _text(op: Mapping[str, Any], looks: Sequence[str], sizes: Sequence[str], agr
            f"else result = ct_Python.tuple({len(returned)}, {', '.join(returned)});"]
     slowly = "ct_Python.call(ct_Python.item(self, 0), given, (uintptr_t)count, words)"
     if made:
-        run = [f"ct_Object *made[{len(made)}] = {{0}};", f"if ({' && '.join(made)}) {{", *_inside(run),
+        run = [*before, f"ct_Object *made[{len(made)}] = {{0}};", f"if ({' && '.join(made)}) {{", *_inside(run),
                f"}} else if (!ct_Python.failed()) result = {slowly};",
                f"for (int i = 0; i < {len(made)}; i++) if (made[i]) ct_Python.drop(made[i]);"]
     run.append("return result;")

@@ -1,6 +1,7 @@
 """Preparing a call: checks, sizes from shapes, new outputs, and copies of arrays that the kernel cannot use."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,19 +19,23 @@ MOST_SHAPES = 512
 
 @frozen
 class Solved:
-    """What shapes determine: the sizes in the order of the C function, and the shapes of new outputs."""
+    """What shapes determine: the sizes, what the C function takes for them in its order, and the shapes of new
+    outputs."""
 
-    sizes: tuple[int, ...]
+    sizes: Mapping[str, int]
+    passed: tuple[int, ...]
     new: Mapping[str, tuple[int, ...]]
 
 
 @frozen
 class Prepared:
-    """A checked call. `originals`: what the caller gave, and new outputs; `work`: what the kernel takes; `tail`: sizes
-    and strides; `copies`: (is it written?, original, copy, argument) of arrays that the kernel cannot use in place."""
+    """A checked call. `originals`: what the caller gave, and new outputs; `work`: what the kernel takes; `sizes`: by
+    name; `tail`: the sizes and strides that the kernel takes; `copies`: (is it written?, original, copy, argument) of
+    arrays that the kernel cannot use in place."""
 
     originals: list[Any]
     work: list[Any]
+    sizes: Mapping[str, int]
     tail: tuple[int, ...]
     copies: tuple[tuple[bool, Any, Any, Mapping[str, Any]], ...]
 
@@ -79,7 +84,7 @@ class CallArguments(CallSignature):
         strides = [s for i in self.arrays_at for s in array_arguments.stride_values(work[i], leading[i])]
         copies = tuple([(i in self.written, whole[i], work[i], leading[i])
                         for i in self.arrays_at if work[i] is not whole[i]])
-        return Prepared(originals, work, (*solved.sizes, *strides), copies)
+        return Prepared(originals, work, solved.sizes, (*solved.passed, *strides), copies)
 
     def _solve(self, shapes: Mapping[str, tuple[int, ...]], sizes: Mapping[str, int],
                numbers: Mapping[str, int]) -> Solved:
@@ -99,7 +104,8 @@ class CallArguments(CallSignature):
                     raise error("E704", f"{self.name}: {name} would have the shape {shape}")
             if len(self._solved) >= MOST_SHAPES:
                 self._solved.clear()
-            self._solved[key] = Solved(tuple([known[n] for n in self.sizes]), new)
+            passed = tuple([math.prod([known[n] for n in group]) for group in self.passed])
+            self._solved[key] = Solved({n: known[n] for n in self.sizes}, passed, new)
         return self._solved[key]
 
     def _outputs_are_apart(self, work: Sequence[Any]) -> None:
@@ -115,7 +121,7 @@ class CallArguments(CallSignature):
     def finished(self, prepared: Prepared, code: int, check: Callable[[int], str]) -> Any:
         """Copy outputs back after a call that returned `code`, and return them. Raises what the code means unless 0."""
         if code:
-            raise self.failure(code, prepared.tail, check)
+            raise self.failure(code, prepared.sizes, check)
         for written, original, worked, described in prepared.copies:
             if written:
                 array_arguments.give_back(original, worked, described)
@@ -125,9 +131,8 @@ class CallArguments(CallSignature):
         """The outputs among `values`: one array, or a tuple in the order of the spec."""
         return values[self.returns[0]] if len(self.returns) == 1 else tuple([values[i] for i in self.returns])
 
-    def failure(self, code: int, tail: Sequence[int], check: Callable[[int], str]) -> Exception:
+    def failure(self, code: int, sizes: Mapping[str, int], check: Callable[[int], str]) -> Exception:
         """The error for a result other than 0. `check`: the text of a failed check, by its number."""
-        sizes = dict(zip(self.sizes, tail, strict=False))
         if code == OUT_OF_MEMORY:
             needed = f": {evaluate(self.scratch, sizes)} bytes" if set(names(self.scratch)) <= sizes.keys() else ""
             return out_of_memory(self.name, f"no memory for scratch{needed}")

@@ -36,7 +36,7 @@ def argument(described: Mapping[str, Any]) -> Argument:
 class CallSignature:
     """The arguments of an operator, from its manifest: `inputs` in the order of the spec; `outs`, the outputs that are
     no inputs, in the order of the spec's outputs; `leading`, all of these in the order of the C function; `sizes` by
-    name."""
+    name; `passed`, the sizes whose product the C function takes, for each size that it takes."""
 
     def __init__(self, op: Mapping[str, Any]):
         self.name: str = op["op"]
@@ -45,6 +45,9 @@ class CallSignature:
         self.outs = [a for n in op["outputs"] for a in self.leading if a["name"] == n and a["direction"] == "out"
                      and a["kind"] == "tensor"]
         self.sizes: list[str] = [a["name"] for a in op["arguments"] if a["kind"] == "size"]
+        groups = {group[0]: tuple(group) for group in op.get("any_axes", {}).values()}
+        later = {name for group in groups.values() for name in group[1:]}
+        self.passed = [groups.get(name, (name,)) for name in self.sizes if name not in later]
         self._order = [a["name"] for a in (*self.inputs, *self.outs)]
         self._out_names = [a["name"] for a in self.outs]
         self.takes_out = bool(self.outs) and OUT not in [a["name"] for a in self.inputs]

@@ -103,6 +103,19 @@ class Outputs(Fact, head="outputs"):
     names: tuple[str, ...]
 
 
+class AnyAxes(Fact, head="any-axes"):
+    """`(any-axes axis0 axis1)`: the sizes of the axes that `~` stands for in an instance of a generic spec."""
+
+    names: tuple[str, ...]
+
+
+class Collapsed(Fact, head="collapsed"):
+    """`(collapsed axis0)`: sizes that are each the product of the extents of adjacent axes; a caller of the kernel has
+    any number of such axes in their places."""
+
+    names: tuple[str, ...]
+
+
 class Bind(Fact, head="bind"):
     """`(bind M 100)`: the size is known at compile time; the call must agree."""
 

@@ -84,6 +84,12 @@ class Bindings:
         """The axes of `~` in a tensor."""
         return self.own.get(tensor, self.axes)
 
+    @property
+    def sizes(self) -> tuple[str, ...]:
+        """The sizes of all axes of `~`."""
+        return tuple(dict.fromkeys([axis for block in (self.axes, *self.own.values()) for axis in block
+                                    if isinstance(axis, str)]))
+
 
 def tensors(texts: Iterable[str]) -> tuple[Tensor, ...]:
     """The declarations in these texts. What is malformed is left to the parser of signatures."""

@@ -13,7 +13,7 @@ from ..errors import Place, error
 from ..options import Options
 from .composite import Composite, Declarations
 from .instances import Asked, instances_of
-from .sections import positions
+from .sections import facts_of
 from .signature import Written, declare, identifier
 from .spec_files import SpecText, shown
 from .toml_positions import Locations
@@ -61,7 +61,7 @@ def _composite(form: Sexp, source: Locations, asked: Asked) -> Composite:
     start, end = parts[1].pos if len(parts) > 1 else form.end, form.end
     return Composite(name + ending, signature.tensors, signature.inputs, signature.outputs, signature.sizes,
                      signature.conditions, source.text[start:end], "lisp", lambda offset: source.at(start + offset),
-                     name_place, source.file, facts=positions(signature), generic=signature.generic,
+                     name_place, source.file, facts=facts_of(signature), generic=signature.generic,
                      inferred=signature.inferred, remade=lambda other: _composite(form, source, (other, "")))
 
 

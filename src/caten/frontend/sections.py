@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ..core.dtypes import DTYPES
-from ..core.program import At, Case, Fact, Fusion, InOrder, Reference, Schedule, Setting
+from ..core.program import AnyAxes, At, Case, Fact, Fusion, InOrder, Reference, Schedule, Setting
 from ..core.text import Atom, Form, Quoted, flat, read_forms
 from ..errors import CatenError, Diagnostic, Place, did_you_mean, error
 from ..options import Instance
@@ -42,9 +42,10 @@ def facts(test: Section, bench: Section, schedule: Section, signature: Signature
     return tuple(found), problems
 
 
-def positions(signature: Signature) -> tuple[Fact, ...]:
-    """The source positions of the conditions."""
-    return tuple([At.of(place.line, place.column, condition) for condition, place in signature.positions])
+def facts_of(signature: Signature) -> tuple[Fact, ...]:
+    """The sizes that `~` stands for, and the source positions of the conditions."""
+    return (*([AnyAxes(signature.any_axes)] if signature.any_axes else []),
+            *[At.of(place.line, place.column, condition) for condition, place in signature.positions])
 
 
 def _reference(table: dict[str, Any], path: Path, places: Locations) -> Iterator[Fact | Diagnostic]:

@@ -73,6 +73,7 @@ class Signature:
     positions: tuple[tuple[Expr, Place], ...] = ()       # positions of the written conditions
     generic: tuple[Tensor, ...] = ()                     # its declarations, if some have no fixed type or rank
     inferred: tuple[str, ...] = ()                       # outputs whose shape is that of what the body returns
+    any_axes: tuple[str, ...] = ()                       # the sizes of the axes that `~` stands for
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -350,7 +351,7 @@ def declare(inputs: Sequence[Written], outputs: Sequence[Written], requirements:
     return Signature(tuple(reader.tensors.values()), tuple(t.name for t in given), tuple(written_to),
                      tuple(name for name, _ in reader.sizes.values()), tuple(dict.fromkeys(reader.conditions)),
                      tuple(reader.positions.items()), generic if any(t.is_generic for t in generic) else (),
-                     tuple(reader.inferred))
+                     tuple(reader.inferred), tuple([n for n in reader.bindings.sizes if fold(n) in reader.sizes]))
 
 
 def identifier(written: str, place: Place) -> str:

@@ -439,7 +439,7 @@ def _composite(table: dict[str, Any], path: Path, outer: dict[str, Any], places:
                      signature.conditions, code, lang, where, name_place, source.name,
                      table.get("documentation", "").strip(),
                      (*facts, *[Attribute(key, json.dumps(value)) for key, value in given or ()],
-                      *sections.positions(signature)),
+                      *sections.facts_of(signature)),
                      given or (),
                      signature.generic, signature.inferred,
                      partial(_instance, table, path, outer, places, source, options))

@@ -15,7 +15,22 @@ from typing import Any
 
 from ..core.expr import Var
 from ..core.node import Node
-from ..core.program import At, Attribute, Bind, Buffer, Case, Doc, Outputs, Reference, Scalar, Signature, Size, Source
+from ..core.program import (
+    AnyAxes,
+    At,
+    Attribute,
+    Bind,
+    Buffer,
+    Case,
+    Collapsed,
+    Doc,
+    Outputs,
+    Reference,
+    Scalar,
+    Signature,
+    Size,
+    Source,
+)
 from ..frozen import frozen
 from ..loop.statements import Aref, For, Let, Local, Vref
 from ..tensor.values import Axis, Define, Named, Out, Output, Read, Scan, Scatter
@@ -23,13 +38,14 @@ from .op import OpProgram
 
 # Fields that hold names.
 NAMES: dict[type[Node], tuple[str, ...]] = {
-    Size: ("name",), Scalar: ("name",), Buffer: ("name",), Bind: ("name",), Outputs: ("names",), Var: ("name",),
+    Size: ("name",), Scalar: ("name",), Buffer: ("name",), Bind: ("name",), Outputs: ("names",), Collapsed: ("names",),
+    Var: ("name",),
     Aref: ("buffer",), Vref: ("buffer",), For: ("name",), Let: ("name",), Local: ("name",), Read: ("buffer",),
     Axis: ("name",), Define: ("names",), Output: ("name", "value"), Scan: ("axis",), Scatter: ("source",),
     Out: ("name", "source"), Named: ("value",),
 }
 # Clauses about spelling, documentation and tests, which produce no code.
-NO_PART = (Doc, Source, Signature, At, Attribute, Reference, Case)
+NO_PART = (Doc, Source, Signature, AnyAxes, At, Attribute, Reference, Case)
 
 
 @frozen

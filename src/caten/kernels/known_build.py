@@ -1,18 +1,24 @@
 """Operators to their library. A kernel that was built before is not scheduled, rendered or compiled again."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from .. import compiler
+from ..attach import runtime_for
 from ..collector import CollectingRarely
+from ..core.program import Program
 from ..core.text import show
 from ..errors import Diagnostic
+from ..options import Options
 from ..render.c_identifiers import exports
 from ..runtime.call import Operator, Operators, callables, library_of
 from ..runtime.library_cache import key as hashed
 from ..runtime.manifest import Manifest
+from ..tensor.collapsed_axes import collapsed
 from . import known_kernels
+from .collapsed_library import with_axes
 from .kernel_key import Key, finds_by_symbol, key
 from .known_kernels import LOADED, Found, Kept
 from .rebuild_check import compare
@@ -22,15 +28,23 @@ from .renamed_library import Own, under_manifest, under_names
 DAMAGED = "E651"
 
 
-def loaded(compilation: compiler.Compilation) -> Any:
-    """The loaded operators of a compilation. A library with the same kernel under other names serves too."""
-    options = compilation.options
+def loaded(programs: Sequence[Program], options: Options, spec_sha256: str, warn: compiler.Warn) -> Any:
+    """The loaded operators of programs. A library with the same kernel under other names serves too, and so does one
+    that was made for another number of axes in the place of `~`."""
     with CollectingRarely():
-        wanted = Wanted(compilation)
-        found = wanted.found()
-        if found is not None and not options.verify:
-            return wanted.under_own_names(found)
-        made = wanted.built(found)
+        runtime = runtime_for(programs, options)
+        collapses = finds_by_symbol(runtime) and not options.strided
+        kernels = [collapsed(p) if collapses else (p, {}) for p in programs]
+        library = _loaded(compiler.Compilation([p for p, _ in kernels], options, spec_sha256, warn))
+        return with_axes(library, programs, [sizes for _, sizes in kernels])
+
+
+def _loaded(compilation: compiler.Compilation) -> Any:
+    wanted = Wanted(compilation)
+    found = wanted.found()
+    if found is not None and not compilation.options.verify:
+        return wanted.under_own_names(found)
+    made = wanted.built(found)
     library = made.runtime.load(made.artifact, made.manifest)
     if isinstance(library, Operator | Operators):
         library.says(made.source)

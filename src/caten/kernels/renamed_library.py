@@ -36,6 +36,7 @@ def _operator(op: Manifest, program: Program, names: Mapping[str, str]) -> Manif
         "signature": list(declared.tensors) if declared else [],
         "arguments": [_argument(a, names) for a in op["arguments"]],
         "outputs": [names[n] for n in op["outputs"]],
+        **({"any_axes": {names[n]: [names[n]] for n in op["any_axes"]}} if "any_axes" in op else {}),
         "binds": {names[n]: value for n, value in op["binds"].items()},
         "conditions": [renamed(c, names) for c in op["conditions"]],
         "scratch_bytes": renamed(op["scratch_bytes"], names),

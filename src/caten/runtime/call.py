@@ -61,6 +61,11 @@ class Operator:
         self._source, self._own = source, own
 
     @property
+    def said(self) -> tuple[str, Own | None]:
+        """What it was told to say."""
+        return self._source, self._own
+
+    @property
     def manifest(self) -> Manifest:
         """What a library says of the operator, as `caten --emit=manifest` writes it."""
         return self._op if self._own is None else next(op for op in operators(self._own.manifest)
@@ -179,7 +184,7 @@ class Operator:
         def bound(_alive: Any = prepared.work) -> Any:
             code = call(*arguments)
             if code:
-                raise self._arguments.failure(code, tail, self._check)
+                raise self._arguments.failure(code, prepared.sizes, self._check)
             return returned
         return bound
 
@@ -195,7 +200,7 @@ class Operator:
         """What a result of the kernel other than 0 means is raised."""
         try:
             prepared = self._arguments.prepare(*self._arguments.arranged(given, named))
-            raise self._arguments.failure(code, prepared.tail, self._check)
+            raise self._arguments.failure(code, prepared.sizes, self._check)
         except CatenError as problem:
             raise problem.shortened() from None
 

@@ -31,8 +31,9 @@ def attached(library: Library, op: Manifest, long_way: Function[..., Any],
     outs = [a for a in op["arguments"] if a["kind"] == "tensor" and a["direction"] == "out"]
     given = [a["name"] for a in inputs_of(op)] + (["out"] if len(outs) == 1 else [])
     makers = [_maker(a, op["op"]) for a in outs]
+    counts = [len(group) for group in op.get("any_axes", {}).values()]
     # The tuple keeps the library loaded for as long as the function lives.
-    self = (long_way, failure, tuple([sys.intern(n) for n in given]), *makers, library)
+    self = (long_way, failure, tuple([sys.intern(n) for n in given]), *counts, *makers, library)
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
     made: Function[..., Any] = make(ctypes.addressof(_definition(int(ffi.cast("intptr_t", direct)))), self, None)
