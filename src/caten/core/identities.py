@@ -7,7 +7,7 @@ from __future__ import annotations
 from math import copysign
 from typing import Any
 
-from .dtypes import is_integer
+from .dtypes import is_complex, is_integer
 from .expr import FALSE, TRUE, Const, Expr, Hole, Op
 from .rewrite import Rules, holes
 from .scalars import NEGATED
@@ -59,6 +59,36 @@ FLOATS = Rules(
     (_op("pow", x, three), x * x * x),                # x^3 = x · x · x
     (_op("pow", x, minus_one), _reciprocal),          # x^-1 = 1 / x
 ) + EXTREMA
+
+z, w = holes("z w", lambda n: is_complex(n.dtype))
+
+
+def re(x: Any) -> Op:
+    """The real part."""
+    return _op("real", x)
+
+
+def im(x: Any) -> Op:
+    """The imaginary part."""
+    return _op("imag", x)
+
+
+# The parts of complex numbers, by those of the operands.
+PARTS = Rules(
+    (_op("abs", z), _op("hypot", re(z), im(z))),      # |z| = √(Re² + Im²)
+    (re(_op("complex", x, y)), x),                    # Re(x + iy) = x
+    (im(_op("complex", x, y)), y),                    # Im(x + iy) = y
+    (re(_op("conj", z)), re(z)),                      # Re z̄ = Re z
+    (im(_op("conj", z)), _op("neg", im(z))),          # Im z̄ = -Im z
+    *[(part(_op("neg", z)), _op("neg", part(z))) for part in (re, im)],
+    *[(part(_op(fn, z, w)), _op(fn, part(z), part(w))) for part in (re, im) for fn in ("add", "sub")],
+    (re(z * w), re(z) * re(w) - im(z) * im(w)),
+    (im(z * w), re(z) * im(w) + im(z) * re(w)),
+    (_op("isnan", z), _op("or", _op("isnan", re(z)), _op("isnan", im(z)))),
+    (_op("isinf", z), _op("or", _op("isinf", re(z)), _op("isinf", im(z)))),
+    (_op("eq", z, w), _op("eq", re(z), re(w)) & _op("eq", im(z), im(w))),
+    (_op("ne", z, w), _op("ne", re(z), re(w)) | _op("ne", im(z), im(w))),
+)
 
 LOGIC = Rules(
     (x & FALSE, FALSE), (FALSE & x, FALSE),           # x and false = false

@@ -7,11 +7,11 @@ x.
 from __future__ import annotations
 
 from functools import reduce
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-from ..core.dtypes import is_float, is_integer
+from ..core.dtypes import is_complex, is_float, is_integer
 from ..core.expr import FALSE, TRUE, Const, Expr, Op, Var
-from ..core.identities import EXTREMA, FLOATS, LOGIC, NEGATIONS
+from ..core.identities import EXTREMA, FLOATS, LOGIC, NEGATIONS, PARTS
 from ..core.node import Node, idempotent_for, substitute
 from ..core.program import Program
 from . import operation_count
@@ -137,6 +137,8 @@ def _simpler(expr: Expr, context: Context) -> Expr:
     if isinstance(inner, Op):
         if is_integer(inner.args[-1].dtype):
             return _integer(inner, context)
+        if is_complex(inner.args[-1].dtype) and (parts := PARTS.once(inner)) is not inner:
+            return cast(Expr, _expression(parts, context))
         if is_float(inner.dtype):
             return FLOATS.once(inner)
         if inner.dtype == "bool":

@@ -1,13 +1,16 @@
 """Address computation in C: element offsets, pointers, register variables, loads and stores of vectors."""
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..core.dtypes import DTYPES
 from ..core.expr import Const
 from ..errors import error
 from ..loop.statements import Aref, Ref, Vref
 from . import packed_int4, registers
 from .c_scope import Scope
-from .code import ADD, EQUALITY, Code, call, infix
+from .code import ADD, EQUALITY, MUL, Code, call, infix, prefix
+from .helper_bodies import PART
 from .linear_offsets import distance, offset
 
 STRIDED = {"load": "gather", "store": "scatter"}
@@ -71,6 +74,32 @@ class Memory(Scope):
         if DTYPES[ref.dtype].kind == "complex":
             raise error("E613", "complex numbers have no vector form", hint="do not vectorize this loop")
         return self.access("load", ref)
+
+    def part(self, fn: str, ref: Vref) -> Code:
+        """A vector of the real or imaginary parts of complex numbers in memory."""
+        part, given, stride = PART[ref.dtype], list[Code](), self.stride(ref)
+        first = prefix(f"(const {self.helpers.types[part]} *)", Code(f"({self.pointer(ref).text})"))
+        if stride.text == "1" and ref.mask is None:
+            return call(self.helpers.every_second(fn, part, ref.count), first)
+        pointer = infix("+", ADD, first, Code("1")) if fn == "imag" else first
+        given.append(Code("2") if stride.text == "1" else infix("*", MUL, Code("2"), stride))
+        if ref.mask is not None:
+            given.append(self.condition(ref.mask, DTYPES[part].bits, ref.count))
+        action = "gather" if ref.mask is None else "gather_if"
+        return call(self.helpers.memory(action, part, ref.count), pointer, *given)
+
+    def store_parts(self, ref: Vref, parts: Sequence[Code]) -> Code:
+        """The store of complex numbers, from a vector of their real and one of their imaginary parts."""
+        part, given, stride = PART[ref.dtype], list(parts), self.stride(ref)
+        action = "interleave"
+        if stride.text != "1":
+            action = "interleave_apart"
+            given.insert(0, stride)
+        if ref.mask is not None:
+            action += "_if"
+            given.insert(0, self.condition(ref.mask, DTYPES[part].bits, ref.count))
+        pointer = prefix(f"({self.helpers.types[part]} *)", Code(f"({self.pointer(ref).text})"))
+        return call(self.helpers.interleaved(action, part, ref.count), pointer, *given)
 
     def access(self, action: str, ref: Vref, value: Code | None = None) -> Code:
         """A vector load or store: contiguous, strided (gather, scatter) or masked."""

@@ -1,7 +1,7 @@
 """Render assignments in C: to elements, register variables and vectors in memory."""
 from __future__ import annotations
 
-from ..core.dtypes import DTYPES
+from ..core.dtypes import DTYPES, is_complex
 from ..core.expr import Const, Expr, Op
 from ..core.scalars import COMPARISONS
 from ..loop.statements import Aref, Ref, Setf, Splat, Stmt, Vref
@@ -12,13 +12,16 @@ from .code import Code, Infix, call
 
 def render_assignment(ex: Expressions, ref: Ref, value: Expr) -> str:
     """`place = value;`"""
+    if isinstance(ref, Vref) and isinstance(value, Op) and value.fn == "complex":
+        return ex.store_parts(ref, [_stored(ex, ref, part) for part in value.args]).text + ";"
     return _assigned(ex, ref, _stored(ex, ref, value))
 
 
 def allows_non_temporal_store(ex: Expressions, ref: Ref) -> bool:
     """May this vector be stored non-temporally? Its lanes must be contiguous in memory."""
     assert isinstance(ref, Vref)
-    return not ex.register(ref) and not ex.views[ref.buffer].packed and ex.stride(ref).text == "1"
+    return (not ex.register(ref) and not ex.views[ref.buffer].packed and not is_complex(ref.dtype)
+            and ex.stride(ref).text == "1")
 
 
 def render_non_temporal_store(ex: Expressions, ref: Ref, value: Expr) -> str:

@@ -80,6 +80,8 @@ class Expressions(Conditions):
         if fn == "where":
             return self._where(args, lanes)
         if lanes > 1:
+            if isinstance(args[0], Vref) and DTYPES[dtype].kind == "complex" and fn in ("real", "imag"):
+                return self.part(fn, args[0])
             if DTYPES[dtype].kind == "complex":
                 raise error("E613", "complex numbers have no vector form", hint="do not vectorize this loop")
             if fn in ("shl", "shr") and (shift := self._plain_shift(op, lanes)) is not None:

@@ -405,6 +405,34 @@ class Helpers:
                                  f"{pointer}{', int64_t stride' if strided else ''}{mask}{value}", body)
         return self.define(name, make)
 
+    def every_second(self, name: str, dtype: str, lanes: int) -> str:
+        """`real imag`: the first or the second elements of pairs of neighbours."""
+        def make() -> str:
+            vector, wide = self.type(dtype, lanes), self.loose_type(dtype, 2 * lanes)
+            order = ", ".join([str(2 * k + (name == "imag")) for k in range(lanes)])
+            return self.function(f"ct_{name}_{dtype}x{lanes}", vector, f"const {self.types[dtype]} *p",
+                                 f"const {wide} both = *(const {wide} *)p;\nreturn __builtin_shufflevector(both, both, "
+                                 f"{order});")
+        return self.define(f"ct_{name}_{dtype}x{lanes}", make)
+
+    def interleaved(self, action: str, dtype: str, lanes: int) -> str:
+        """`interleave`, with a stride `interleave_apart`, and their masked forms: the store of two vectors as pairs of
+        neighbours."""
+        name = f"ct_{action}_{dtype}x{lanes}"
+
+        def make() -> str:
+            vector, element, masked = self.type(dtype, lanes), self.types[dtype], action.endswith("_if")
+            mask = f", {self.mask_type(DTYPES[dtype].bits, lanes)} m" if masked else ""
+            apart = "apart" in action
+            body = "\n".join([f"{f'if (m[{k}]) ' if masked else ''}{{ p[{at}] = a[{k}]; p[{at} + 1] = b[{k}]; }}"
+                              for k in range(lanes) for at in [f"2 * {k} * stride" if apart else str(2 * k)]])
+            if not apart and not masked:
+                order = ", ".join([str(k + part * lanes) for k in range(lanes) for part in (0, 1)])
+                body = f"*({self.loose_type(dtype, 2 * lanes)} *)p = __builtin_shufflevector(a, b, {order});"
+            return self.function(name, "void", f"{element} *p{mask}{', int64_t stride' if apart else ''}, {vector} a, "
+                                               f"{vector} b", body)
+        return self.define(name, make)
+
 
 def _listed(vector: str, items: list[str]) -> str:
     """`return (vector){…};` with four items to a line."""

@@ -66,17 +66,43 @@ def _short(a: Arithmetic, t: Expr) -> Expr:
 
 
 def atan2(a: Arithmetic, y: Expr, x: Expr) -> Expr:
-    """atan of the smaller over the greater of |y| and |x|, mirrored into its octant; short only."""
+    """atan of the smaller over the greater of |y| and |x|, or of their difference over their sum, from the multiple of
+    π/4 that this leaves; float32 only."""
     ay, ax = a.magnitude(y), a.magnitude(x)
-    pi, _ = PI[a.dtype]
-    steep = ay > ax
+    pi, pi_low = PI[a.dtype]
+    steep, left = ay > ax, Op("eq", (a.sign_of(x), a.word(a.sign)))
     top, low = a.where(steep, ay, ax), a.where(steep, ax, ay)
-    t = a.where(Op("eq", (top, low)), a.where(Op("eq", (top, a.at(0.0))), 0.0, 1.0), low / top)
-    angle = _short(a, t)
-    angle = a.where(steep, a.at(pi / 2) - angle, angle)
-    angle = a.where(Op("eq", (a.sign_of(x), a.word(a.sign))), a.at(pi) - angle, angle)
     ordered = Op("and", (Op("eq", (x, x)), Op("eq", (y, y))))
-    return a.where(ordered, a.with_sign(angle, y), math.nan)
+    if a.short:
+        t = a.where(Op("eq", (top, low)), a.where(Op("eq", (top, a.at(0.0))), 0.0, 1.0), low / top)
+        angle = _short(a, t)
+        angle = a.where(steep, a.at(pi / 2) - angle, angle)
+        angle = a.where(left, a.at(pi) - angle, angle)
+        return a.where(ordered, a.with_sign(angle, y), math.nan)
+    is_zero, equal = Op("eq", (top, a.at(0.0))), Op("eq", (top, low))
+    by = a.where(top > 2.0**100, 2.0**-30, a.where(top < 2.0**-40, 2.0**100, 1.0))     # for the inverse below
+    top, low = top * by, low * by
+    slight = Op("or", (is_zero, low < top * EDGES["f32"][0]))
+    above = a.where(equal, 0.0, a.where(slight, low, low - top))
+    below = a.where(equal, 1.0, a.where(slight, top, top + low))
+    edge = Op("or", (slight, equal))
+    above_low = a.where(edge, 0.0, low - (above + top))          # what rounding took from the difference and the sum
+    below_low = a.where(edge, 0.0, low - (below - top))
+    inverse = a.at(1.0) / below
+    t = above * inverse
+    rest = a.mad(t, a.minus(below), above) + (above_low - t * below_low)
+    t_low = a.where(below < math.inf, rest * inverse, 0.0)
+    z = t * t
+    small = a.mad(a.horner(z, ATAN_SINGLE), z * t, t_low)
+    # The angle is turned · π/4 ± (t + small).
+    turned = a.where(slight, 0.0, 1.0)
+    turned = a.where(steep, a.at(2.0) - turned, turned)
+    turned = a.where(left, a.at(4.0) - turned, turned)
+    mirrored = Op("ne", (steep, left))
+    start, start_low = a.two_product(turned, a.at(pi / 4))
+    total, lost = fast_two_sum(start, a.where(mirrored, a.minus(t), t))
+    rest = a.mad(turned, a.at(pi_low / 4), start_low) + a.where(mirrored, a.minus(small), small)
+    return a.where(ordered, a.with_sign(total + (lost + rest), y), math.nan)
 
 
 def asin(a: Arithmetic, x: Expr) -> Expr:

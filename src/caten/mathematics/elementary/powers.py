@@ -112,6 +112,16 @@ def cbrt(a: Arithmetic, x: Expr) -> Expr:
 
 
 def hypot(a: Arithmetic, x: Expr, y: Expr) -> Expr:
-    """√(x² + y²), which cannot overflow in short, and so only there. An infinity outweighs a NaN."""
-    infinite = Op("or", (Op("eq", (a.magnitude(x), a.at(math.inf))), Op("eq", (a.magnitude(y), a.at(math.inf)))))
-    return a.where(infinite, math.inf, Op("sqrt", (a.mad(x, x, y * y),)))
+    """√(x² + y²), by a power of two where a square would overflow or lose its digits, which it cannot in short. An
+    infinity outweighs a NaN."""
+    ax, ay = a.magnitude(x), a.magnitude(y)
+    infinite = Op("or", (Op("eq", (ax, a.at(math.inf))), Op("eq", (ay, a.at(math.inf)))))
+    if a.short:
+        return a.where(infinite, math.inf, Op("sqrt", (a.mad(x, x, y * y),)))
+    swapped = ay > ax
+    top, low = a.where(swapped, ay, ax), a.where(swapped, ax, ay)
+    great, little = top > 2.0**60, top < 2.0**-40
+    by = a.where(great, 2.0**-80, a.where(little, 2.0**100, 1.0))
+    back = a.where(great, 2.0**80, a.where(little, 2.0**-100, 1.0))
+    top, low = top * by, low * by
+    return a.where(infinite, math.inf, Op("sqrt", (a.mad(top, top, low * low),)) * back)

@@ -9,12 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import Field, field, fields
 from typing import Any, ClassVar
 
-from ...core.dtypes import DTYPES, is_complex
+from ...core.dtypes import DTYPES, part
 from ...core.expr import Const, Var
 from ...core.program import Machine
 from ...frozen import frozen
 from ...loop.statements import Aref, Stmt
 from ..analysis.classify import Chain
+from ..analysis.complex_vectors import is_in_parts
 from ..analysis.loop_queries import trip_count
 from .parameters import Parameter
 
@@ -66,15 +67,15 @@ class PlanContext:
 
     def lanes(self, dtypes: Sequence[str]) -> int:
         """The number of lanes of a vector of the widest of these types; 1 if the machine has no such vectors.
-        Storage types (bf16, fp8 and the like) are computed in 4 bytes."""
-        widest = max([4 if DTYPES[d].storage else DTYPES[d].bytes for d in dtypes], default=8)
+        Of complex types, the parts are in vectors. Storage types (bf16, fp8 and the like) are computed in 4 bytes."""
+        widest = max([4 if DTYPES[d].storage else DTYPES[part(d)].bytes for d in dtypes], default=8)
         return max(1, self.machine.vector_bytes // widest)
 
     def vector_lanes(self, stmts: Sequence[Stmt]) -> int:
         """The number of lanes for everything these statements load and store. NotApplicable if it cannot be vectors."""
         dtypes = [n.dtype for s in stmts for n in s.unique() if isinstance(n, Aref)]
         lanes = self.lanes(dtypes)
-        if lanes < 2 or any(is_complex(t) for t in dtypes):
+        if lanes < 2 or not all(is_in_parts(s) for s in stmts):
             raise NotApplicable("the machine has no vectors of its elements")
         return lanes
 

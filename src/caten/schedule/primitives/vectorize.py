@@ -36,6 +36,7 @@ from ...loop.statements import (
 )
 from ..analysis.access_bounds import is_inside, is_shown_inside, shapes
 from ..analysis.classify import fastest_axis
+from ..analysis.complex_vectors import is_in_parts
 from ..analysis.loop_queries import (
     context_at,
     enclosing,
@@ -79,8 +80,8 @@ def vectorize(program: LoopProgram, loop: str) -> tuple[LoopProgram, Vectorized]
                       f"(split {loop} 8) and vectorize the inner loop")
     if found.mark == "parallel":
         raise refusal("E513", step, "the loop is parallel", f"(split {loop} 8) and vectorize the inner loop")
-    if any(is_complex(n.dtype) for n in found.unique() if isinstance(n, Expr)):
-        raise refusal("E513", step, "complex numbers have no vector form")
+    if not is_in_parts(found) or any(is_complex(local.type) for local in locals_in(found)):
+        raise refusal("E513", step, "complex numbers have no vector form, only their parts")
     context = context_at(program, found)
     reason, only_adds = obstacle_to_any_order(only_accumulated(found, running_totals(found)), context)
     if reason is not None and not only_adds:
@@ -163,6 +164,11 @@ class _Widening:
                     return (stmt.replace(value=wide),)
                 self.wide.add(name)
                 return Local(name, dtype, (index(self.lanes),), "register"), Setf(self.own(name, dtype), wide)
+            case Setf(ref=ref, value=Op(fn="complex", args=parts)):
+                place, flipped = self.place(ref, mask)
+                if place.lanes == 1:
+                    raise self.refuse(f"{ref} is the same place in every iteration")
+                return (Setf(place, Op("complex", tuple([self.flip(self.vector(p, mask), flipped) for p in parts]))),)
             case Setf(ref=ref, value=value):
                 place, flipped = self.place(ref, mask)
                 if place.lanes == 1:
@@ -239,6 +245,9 @@ class _Widening:
         match expr:
             case Var(name=name, type=dtype):
                 return self.own(name, dtype)
+            case Op(fn="real" | "imag" as fn, args=(Aref() as ref,)) if is_complex(ref.dtype):
+                place, flipped = self.place(ref, mask if mask is not None and not self.may_be_read(ref) else None)
+                return self.flip(Op(fn, (place,)), flipped)
             case Aref() if (spread := self.spread(expr, mask)) is not None:
                 return spread
             case Aref():
@@ -364,7 +373,7 @@ def backwards(vector: Expr) -> Expr:
             return vector
         case Ramp(count=count, base=base, step=step):
             return Ramp(count, canonical(base + step * (count - 1)), canonical(-step))
-        case Op(fn=fn, args=args):
+        case Op(fn=fn, args=args) if not is_complex(args[0].dtype):
             return Op(fn, tuple([backwards(a) for a in args]))
     return Shuffle(vector, tuple(range(vector.lanes - 1, -1, -1)))
 

@@ -1,0 +1,113 @@
+"""Complex arrays in vectors: their parts are loaded and stored as pairs, by every compiler, in any layout, and equal to NumPy's."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import caten
+from caten.core.dtypes import is_complex
+from caten.core.expr import Expr, Op, Var
+from caten.core.identities import PARTS
+from caten.core.rewrite import Rules
+from caten.mathematics import evaluate
+
+LENGTHS = (0, 1, 7, 16, 33, 100)
+OUT = {np.dtype("c8"): "complex64", np.dtype("c16"): "complex128", np.dtype("f4"): "float", np.dtype("f8"): "double", np.dtype("?"): "bool"}
+
+
+def pair(re: Any, im: Any) -> Any:
+    made = np.empty(re.shape, np.result_type(re, np.complex64))
+    made.real, made.imag = re, im
+    return made
+
+
+BODIES: dict[str, Any] = {
+    "np.abs(z)": np.abs, "np.angle(z * w)": lambda z, w: np.angle(z * w), "(z - w).real": lambda z, w: (z - w).real,
+    "np.abs(z)[::-1]": lambda z: np.abs(z)[::-1], "complex(z.imag, z.real)[::-1]": lambda z: pair(z.imag, z.real)[::-1],
+    "(z + np.conj(w) == w) | np.isnan(z)": lambda z, w: (z + np.conj(w) == w) | np.isnan(z),
+    "complex(np.exp(z.real), np.cos(w.imag))": lambda z, w: pair(np.exp(z.real), np.cos(w.imag)),
+    "complex(z.real, 2.0 * np.abs(w))": lambda z, w: pair(z.real, 2 * np.abs(w)),
+}
+
+
+def arrays(n: int, dtype: str) -> list[np.ndarray]:
+    rng = np.random.default_rng(n)
+    made = [(rng.standard_normal(n) + 1j * rng.standard_normal(n)).astype(dtype) for _ in range(2)]
+    if n > 8:
+        made[0][3:8] = [complex(np.inf, np.nan), complex(np.nan, 1), complex(-0.0, 0.0), complex(0.0, -0.0), complex(-np.inf, 2)]
+        made[1][:] = np.where(np.isfinite(made[0]), made[1], made[0])
+    return made
+
+
+@pytest.mark.parametrize("runtime", ["clang", "gcc"])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("body", BODIES)
+def test_values_are_those_of_numpy(body: str, dtype: str, runtime: str) -> None:
+    reference = BODIES[body]
+    with np.errstate(all="ignore"):
+        for n in LENGTHS:
+            z, w = arrays(n, dtype)
+            expected = reference(z, w) if reference not in (np.abs,) and reference.__code__.co_argcount == 2 else reference(z)
+            operator = caten.compile(f'[composite]\nname = "F"\ninputs = ["z{{{dtype}}}[N]", "w{{{dtype}}}[N]"]\noutputs = ["y{{{OUT[expected.dtype]}}}[N]"]\n'
+                                     f'[implementation]\nlang = "python"\ncode = "return {body}"\n', runtime=runtime)
+            found = operator(z, w)
+            for x, y in ((found.real, expected.real), (found.imag, expected.imag)):
+                np.testing.assert_allclose(x, y, rtol=1e-6 if dtype == "complex64" else 1e-14, atol=1e-6 if dtype == "complex64" else 1e-14)
+
+
+@pytest.mark.parametrize(("body", "is_vector"), [("np.abs(z)", True), ("complex(np.exp(z.real), z.imag)", True), ("z * z", False), ("np.conj(z)", False)])
+def test_which_loops_are_vectors(body: str, is_vector: bool) -> None:
+    gives = "float" if body == "np.abs(z)" else "complex64"
+    operator = caten.compile(f'[composite]\nname = "F"\ninputs = ["z{{complex64}}[N]"]\noutputs = ["y{{{gives}}}[N]"]\n'
+                             f'[implementation]\nlang = "python"\ncode = "return {body}"\n', config={"MARCH": "x86-64-v3"})
+    assert ("vectorize" in operator.schedule) == is_vector
+
+
+def test_columns_reductions_and_a_given_schedule() -> None:
+    z = (np.arange(48) - 20 + 1j * np.arange(48)).astype(np.complex64).reshape(6, 8)
+    text = '[composite]\nname = "F"\ninputs = ["z{complex64}[M N]"]\noutputs = ["y{float}[%s]"]\n[implementation]\nlang = "python"\ncode = "return %s"\n'
+    np.testing.assert_allclose(caten.compile(text % ("N M", "np.abs(z).T"))(z), np.abs(z).T, rtol=1e-6)
+    np.testing.assert_allclose(caten.compile(text % ("N", "np.abs(z).sum(axis=0)"))(z), np.abs(z).sum(axis=0), rtol=1e-6)
+    np.testing.assert_allclose(caten.compile(text % ("", "(z.real * z.real + z.imag * z.imag).sum()"))(z), (np.abs(z)**2).sum(), rtol=1e-5)
+    spec = '(composite F ((z{complex64}[N]) -> (y{complex64}[N])) (dotimes (i N) (setf (aref y i) (* (aref z i) (aref z i)))))'
+    with pytest.raises(caten.CatenError, match="only their parts"):
+        caten.compile(spec, schedule="(schedule (split i 4) (vectorize ii))")
+
+
+@pytest.mark.parametrize("runtime", ["clang", "gcc"])
+def test_lanes_that_lie_apart(runtime: str) -> None:
+    z = (np.arange(42) - 20 + 1j * np.arange(42)).astype(np.complex64).reshape(6, 7)
+    spec = "(composite F ((z{complex64}[M N]) -> (y{complex64}[M N])) (dotimes (i M) (dotimes (j N) (setf (aref y i j) (complex (imag (aref z i j)) (exp (real (aref z i j))))))))"
+    for steps in ("(split i 4 pad) (vectorize ii)", "(split i 2) (vectorize ii)", "(split j 4 pad) (vectorize ji)"):
+        operator = caten.compile(spec, schedule=f"(schedule {steps})", runtime=runtime)
+        np.testing.assert_allclose(operator(z), pair(z.imag, np.exp(z.real)), rtol=1e-6)
+        assert ("interleave_apart" in operator.source) == ("ii" in steps)
+
+
+@pytest.mark.parametrize("dtype", ["c64", "c128"])
+def test_the_identities_of_parts(dtype: str) -> None:
+    assert isinstance(PARTS, Rules)
+    rng, part, checked = np.random.default_rng(0), {"c64": "f32", "c128": "f64"}[dtype], 0
+    for pattern, template in PARTS.rules:
+        names = sorted({n.name for n in pattern.unique() if type(n).__name__ == "Hole"})
+        kinds = {n: part if n in "xy" else dtype for n in names}
+        holes: dict[Any, Expr] = {n: Var(n.name, kinds[n.name]) for n in pattern.unique() if type(n).__name__ == "Hole"}
+
+        def filled(e: Any, holes: dict[Any, Expr] = holes) -> Any:
+            return holes[e] if e in holes else e.map(lambda a: filled(a))
+        env = {n: (rng.standard_normal(50) + (1j * rng.standard_normal(50) if is_complex(kinds[n]) else 0)).astype(evaluate.numpy_type(kinds[n])) for n in names}
+        left, right = [value(filled(side), env) for side in (pattern, template)]
+        assert left.dtype == right.dtype
+        np.testing.assert_allclose(left, right, rtol=1e-5, err_msg=str(pattern))
+        checked += 1
+    assert checked == len(PARTS)
+
+
+def value(e: Any, env: dict[str, Any]) -> Any:
+    """An expression by the meaning of its operators."""
+    if isinstance(e, Var):
+        return env[e.name]
+    assert isinstance(e, Op)
+    return evaluate.apply(e.fn, [value(a, env) for a in e.args], e.args[-1].dtype)
