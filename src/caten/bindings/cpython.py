@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core.dtypes import DTYPES
+from ..calls.call_arguments import OUT_OF_MEMORY
+from ..core.dtypes import DTYPES, is_packed
 from ..core.expr import Const, Expr, Op, Var
 from ..core.size_formula import formula
 from ..core.size_inference import GREATEST_SIZE
@@ -19,6 +20,8 @@ from ..render.c_identifiers import PYTHON
 ROW_MAJOR, COLUMN_MAJOR, ALIGNED, WRITEABLE = 0x1, 0x2, 0x100, 0x400       # flags of numpy's arrays
 # Element types of arrays in the order of `ct_Python.elements`, which libraries know: new ones only at the end.
 ELEMENTS = ("bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "f32", "f64", "c64", "c128")
+# Those of ml_dtypes, after them. Elements of 4 bits lie in a byte each, and two in one for the operator.
+EXTENDED = ("bf16", "i4", "u4")
 # How the C interface passes a scalar.
 C_TYPES: dict[str, str] = {
     "bool": "uint8_t", "i4": "int8_t", "u4": "uint8_t", "f16": "uint16_t", "bf16": "uint16_t",
@@ -67,6 +70,7 @@ static struct {{
     uintptr_t head;                                  /* bytes of an object's head; its last word points to the type */
     uintptr_t elements[{len(ELEMENTS)}];             /* numpy's numbers for an element type, a bit for each */
     ct_Object *scalars[{len(ELEMENTS)}];             /* numpy's types of single elements */
+    intptr_t extended[{len(EXTENDED)}];                           /* numpy's numbers for those of ml_dtypes, or -1 */
 }} ct_Python;
 
 {EXPORTED}void LIBRARY(void *const *parts)
@@ -128,7 +132,8 @@ static int ct_Python_view_of(ct_Object *x, ct_View *view, int axes, int element,
     const ct_Array *a = (const ct_Array *)((char *)x + ct_Python.head);
     const ct_Element *e = (const ct_Element *)(a->element + ct_Python.head);
     if (a->axes != axes || (a->flags & flags) != flags) return 0;
-    if ((unsigned)e->number > 31 || !(ct_Python.elements[element] >> e->number & 1)) return 0;
+    if (element < KNOWN ? (unsigned)e->number > 31 || !(ct_Python.elements[element] >> e->number & 1)
+                        : e->number != ct_Python.extended[element - KNOWN]) return 0;
     if (e->order != '=' && e->order != '|') return 0;
     view->data = a->data;
     view->bytes = size;
@@ -239,8 +244,30 @@ static ct_Object *ct_Python_new(ct_Object *self, intptr_t maker, const int64_t *
 }
 """
 
+_PACKED = """
+#if defined(__clang__)
+#pragma clang optimize on
+#elif defined(__GNUC__)
+#pragma GCC push_options
+#pragma GCC optimize ("O3")
+#endif
+/* A copy of elements of 4 bits with two in a byte; no memory: 0. */
+static uint8_t *ct_Python_packed(const uint8_t *restrict x, int64_t count)
+{
+    uint8_t *restrict made = __builtin_malloc((uintptr_t)count / 2 + 1);
+    if (!made) return 0;
+    for (int64_t i = 0; i < count / 2; i++) made[i] = (uint8_t)((x[2 * i] & 15) | x[2 * i + 1] << 4);
+    if (count & 1) made[count / 2] = x[count - 1] & 15;
+    return made;
+}
+#if defined(__clang__)
+#pragma clang optimize off
+#elif defined(__GNUC__)
+#pragma GCC pop_options
+#endif
+"""
 
-_ON_DEMAND = {"ct_Python_blocks(": _BLOCKS, "ct_Python_apart(": _APART, "ct_Python_real(": _REAL,
+_ON_DEMAND = {"ct_Python_packed(": _PACKED, "ct_Python_blocks(": _BLOCKS, "ct_Python_apart(": _APART, "ct_Python_real(": _REAL,
               "ct_Python_integer(": _INTEGER, "ct_Python_new(": _ALLOCATE, "ct_Python_product(": _PRODUCT}
 
 
@@ -254,7 +281,7 @@ def direct_c(operators: Sequence[Mapping[str, Any]]) -> str:
     used = "".join([operator_c(op) for op in operators])
     axes = max([1, *[len(a["shape"]) for op in operators for a in op["arguments"]]])
     common = _COMMON.replace("LIBRARY", attach_symbol(operators))
-    parts = [common, _VIEW.replace("AXES", str(axes)), *[text for word, text in _ON_DEMAND.items() if word in used]]
+    parts = [common, _VIEW.replace("AXES", str(axes)).replace("KNOWN", str(len(ELEMENTS))), *[text for word, text in _ON_DEMAND.items() if word in used]]
     return "".join(parts) + used if used else ""
 
 
@@ -318,10 +345,11 @@ def _look(i: int, argument: Mapping[str, Any], blocks: Sequence[str]) -> str:
     order = tuple(argument["order"])
     axes = tuple(range(len(order)))
     layout = ROW_MAJOR if order == axes else COLUMN_MAJOR if order == axes[::-1] else 0
-    if not layout or dtype.name not in ELEMENTS:
+    if not layout or dtype.name not in ELEMENTS + EXTENDED or (
+            is_packed(dtype.name) and (argument["direction"] != "in" or layout != ROW_MAJOR)):
         return ""
     flags = layout | ALIGNED | (0 if argument["direction"] == "in" else WRITEABLE)
-    as_elements = f"{ELEMENTS.index(dtype.name)}, {dtype.bytes}, 0x{flags:x}"
+    as_elements = f"{(ELEMENTS + EXTENDED).index(dtype.name)}, {dtype.bytes}, 0x{flags:x}"
     if any(extent in blocks for extent in argument["shape"]):
         counts = ", ".join([f"c{blocks.index(e)}" if e in blocks else "1" for e in argument["shape"]])
         return f"ct_Python_blocks(x[{i}], &v[{i}], {len(order)}, (const int[]){{{counts}}}, {as_elements})"
@@ -379,7 +407,9 @@ def _text(op: Mapping[str, Any], looks: Sequence[str], sizes: Sequence[str], agr
     symbol, count = op["symbols"]["call"], len(leading)
     scalars = {i: a["dtype"] for i, a in enumerate(leading) if a["kind"] == "scalar"}
     returned = [f"x[{i}]" for name in op["outputs"] for i, a in enumerate(leading) if a["name"] == name]
-    values = [f"({C_TYPES[scalars[i]]})s{i}" if i in scalars else f"v[{i}].data" for i in range(count)]
+    packed = [i for i, a in enumerate(leading) if a["kind"] == "tensor" and is_packed(a["dtype"])]
+    values = [f"({C_TYPES[scalars[i]]})s{i}" if i in scalars else f"p{i}" if i in packed else f"v[{i}].data"
+              for i in range(count)]
     made, before, blocks = list[str](), list[str](), list(op.get("any_axes", ()))
     for at, (i, shape) in enumerate(outs.items()):
         extents, axes = f"(const int64_t[]){{{', '.join(shape) or '0'}}}", str(len(shape))
@@ -397,9 +427,12 @@ def _text(op: Mapping[str, Any], looks: Sequence[str], sizes: Sequence[str], agr
                 *[f"const int c{n} = (int)ct_Python.integer(ct_Python.item(self, {COUNTS + n}));"
                   for n in range(len(blocks))],
                 *[f"{'double' if DTYPES[t].kind == 'float' else 'long long'} s{i};" for i, t in scalars.items()]]
+    passed = f"{symbol}({', '.join([*values, *[f'n[{s}]' for s in range(len(sizes))]])})"
     run = ["void *state = ct_Python.release();",
-           f"const int32_t code = {symbol}({', '.join([*values, *[f'n[{s}]' for s in range(len(sizes))]])});",
-           "ct_Python.acquire(state);",
+           *[f"uint8_t *const p{i} = ct_Python_packed(v[{i}].data, v[{i}].bytes);" for i in packed],
+           f"const int32_t code = {' && '.join([f'p{i}' for i in packed])} ? {passed} : {OUT_OF_MEMORY};" if packed else
+           f"const int32_t code = {passed};",
+           *[f"__builtin_free(p{i});" for i in packed], "ct_Python.acquire(state);",
            "if (code) result = ct_Python_failure(self, code, given, count, words, all);",
            f"else ct_Python.keep(result = {returned[0]});" if len(returned) == 1 else
            f"else result = ct_Python.tuple({len(returned)}, {', '.join(returned)});"]

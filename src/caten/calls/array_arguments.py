@@ -121,9 +121,11 @@ def copy(array: Array, argument: Argument, op: str) -> Array:
 def packed(array: Array, argument: Argument) -> Array:
     """4-bit elements two to a byte, the first in the low half, in the declared order; an odd one has its own byte."""
     import numpy as np
-    flat = np.zeros(array.size + array.size % 2, np.uint8)
-    flat[:array.size] = np.ascontiguousarray(array.transpose(argument["order"])).reshape(-1).view(np.uint8) & 15
-    return flat[0::2] | flat[1::2] << 4
+    flat = np.ascontiguousarray(array.transpose(argument["order"])).reshape(-1).view(np.uint8)
+    if flat.size % 2:
+        flat = np.append(flat, np.uint8(0))
+    pairs = flat.view("<u2")                              # one pass over pairs instead of two over every second byte
+    return (pairs & 15 | pairs >> 4 & 240).astype(np.uint8)
 
 
 def unpacked(content: Array, shape: tuple[int, ...], argument: Argument, op: str) -> Array:

@@ -28,7 +28,8 @@ def put(h: Helpers, dtype: str, shared: bool) -> str:
 
 def vector(h: Helpers, action: str, dtype: str, lanes: int, shared: bool) -> str:
     """The helper `load store gather scatter`, or a masked form, for vectors: (p, e[, stride][, mask][, v]). Contiguous
-    elements that start at a whole byte are moved as bytes, which no other thread writes; others one by one."""
+    elements are loaded as bytes, and stored as bytes, which no other thread writes, where they start at a whole one;
+    others one by one."""
     name = f"ct_{action}_packed_{dtype}x{lanes}" + "_shared" * shared  # unpacked arrays have helpers of the plain name
 
     def make() -> str:
@@ -43,7 +44,7 @@ def vector(h: Helpers, action: str, dtype: str, lanes: int, shared: bool) -> str
         body = (f"{kind} v = {{0}};\n" if loads
                 else "") + f"for (int k = 0; k < {lanes}; k++) {touched}{step}" + ("\nreturn v;" if loads else "")
         if lanes > 2 and not masked and not strided and not (loads and shared):
-            body = (_loaded if loads else _stored)(h, dtype, lanes) + body
+            body = _loaded(h, dtype, lanes) if loads else _stored(h, dtype, lanes) + body
         return h.function(name, kind if loads else "void", head, body)
     return h.define(name, make)
 
@@ -52,9 +53,12 @@ def _loaded(h: Helpers, dtype: str, lanes: int) -> str:
     half = lanes // 2
     kind, signed = h.type("u8", half), h.type({"i4": "i8", "u4": "u8"}[dtype], half)
     both = ", ".join([f"{k}, {k + half}" for k in range(half)])
-    return (f"if (!(e & 1)) {{\n    const {kind} b = *(const {h.loose_type('u8', half)} *)(p + (e >> 1));\n"
-            f"    const {signed} low = ({signed})(b << 4) >> 4, high = ({signed})b >> 4;\n"
-            f"    return ({h.type(dtype, lanes)})__builtin_shufflevector(low, high, {both});\n}}\n")
+    loose, made = h.loose_type("u8", half), h.type(dtype, lanes)
+    return (f"p += e >> 1;\n"
+            f"const {kind} first = *(const {loose} *)p, second = *(const {loose} *)(p + (e & 1));\n"
+            f"const {signed} low = ({signed})(second << 4) >> 4, high = ({signed})first >> 4;\n"
+            f"return e & 1 ? ({made})__builtin_shufflevector(high, low, {both})\n"
+            f"             : ({made})__builtin_shufflevector(low, high, {both});")
 
 
 def _stored(h: Helpers, dtype: str, lanes: int) -> str:

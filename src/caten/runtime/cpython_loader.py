@@ -6,7 +6,16 @@ from collections.abc import Callable as Function
 from functools import cache
 from typing import Any
 
-from ..bindings.cpython import ALIGNED, COLUMN_MAJOR, ELEMENTS, FUNCTIONS, ROW_MAJOR, WRITEABLE, inputs_of
+from ..bindings.cpython import (
+    ALIGNED,
+    COLUMN_MAJOR,
+    ELEMENTS,
+    EXTENDED,
+    FUNCTIONS,
+    ROW_MAJOR,
+    WRITEABLE,
+    inputs_of,
+)
 from ..calls import array_arguments
 from ..core.dtypes import DTYPES
 from ..core.numpy_types import numpy_dtype
@@ -27,7 +36,7 @@ def attached(library: Library, op: Manifest, long_way: Function[..., Any],
         return None
     import ctypes
     ffi = library.ffi
-    library.attach(ffi.new("void *[]", [ffi.cast("void *", p) for p in parts]))
+    library.attach(ffi.new("void *[]", [ffi.cast("void *", p) for p in (*parts, *_extended())]))
     outs = [a for a in op["arguments"] if a["kind"] == "tensor" and a["direction"] == "out"]
     given = [a["name"] for a in inputs_of(op)] + (["out"] if len(outs) == 1 else [])
     makers = [_maker(a, op["op"]) for a in outs]
@@ -76,6 +85,13 @@ def _python() -> list[int] | None:
     # The types live for ever.
     return [*functions, id(np.ndarray), id(float), id(int), object.__basicsize__, *elements,
             *map(id, scalars)]
+
+
+def _extended() -> list[int]:
+    """The numbers of ml_dtypes' types in numpy. Where it is not imported, there are no arrays of them."""
+    import numpy as np
+    ours = sys.modules.get("ml_dtypes")
+    return [-1 if ours is None else np.dtype(getattr(ours, DTYPES[name].numpy)).num for name in EXTENDED]
 
 
 def _lies_behind_its_head(kind: Any) -> bool:
