@@ -88,8 +88,8 @@ def _log_pair(a: Arithmetic, m: Expr) -> tuple[Expr, Expr]:
 
 
 def cbrt(a: Arithmetic, x: Expr) -> Expr:
-    """∛m · 2^k · 2^⅓ᵈ with the exponent 3k + d; a polynomial, one step of Newton's method, and in full another with the
-    residual exact."""
+    """∛m · 2^k · 2^⅓ᵈ with the exponent 3k + d; a polynomial, one step of Newton's method, and in float64 another with
+    the residual exact."""
     size = a.magnitude(x)
     f, e = split(a, size)
     m = f + 1.0
@@ -101,12 +101,11 @@ def cbrt(a: Arithmetic, x: Expr) -> Expr:
     t = a.horner(m, CBRT) * a.where(less, 2.0**(-1 / 3), a.where(more, 2.0**(1 / 3), 1.0))
     inverse = a.at(1.0) / (t * t)
     t = t - a.mad(cube, a.minus(inverse), t) * (1 / 3)
-    if not a.short:
+    if not a.short and a.dtype == "f64":
         square, square_low = a.two_product(t, t)
         third, third_low = a.two_product(square, t)
         left = (cube - third) - a.mad(square_low, t, third_low)
-        # What is left is so small in float32 that the inverse of the first square is exact enough.
-        t = t + (left * (inverse * (1 / 3)) if a.dtype == "f32" else left / (square * 3.0))
+        t = t + left / (square * 3.0)
     value = a.with_sign(t * a.power_of_two(a.bits(shifted)), x)
     return a.where(Op("and", (Op("lt", (a.at(0.0), size)), size < math.inf)), value, x)
 
