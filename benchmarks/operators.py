@@ -1,10 +1,10 @@
-"""The operators of the library beside NumPy, SciPy and torch: `python -m benchmarks.operators [--only REGEX]
-[--seed N] [--json FILE] [--figures FILE]`.
+"""The operators of the library beside NumPy, numba, SciPy, torch and onnxruntime: `python -m benchmarks.operators
+[--only REGEX] [--seed N] [--json FILE] [--figures FILE]`.
 
-One thread. Every operator is called at three sizes, which are drawn from those of its spec. NumPy runs the reference
-of the spec, torch and SciPy the functions that have the operator's name, or that docs/coverage.md names, where they
-take the same arguments and give the same result. Every call makes its outputs: a view is copied. The ratio is the time
-of the best of them divided by that of caten.
+One thread. Every operator is called at three sizes, which are drawn from those of its spec. NumPy runs the reference of
+the spec, numba compiles it where it can; torch, SciPy and onnxruntime have the functions with the operator's name, or
+that docs/coverage.md names, where they take the same arguments and give the same result. Every call makes its outputs:
+a view is copied. The ratio is the time of the best of them divided by that of caten.
 """
 from __future__ import annotations
 

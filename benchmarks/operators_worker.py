@@ -1,10 +1,7 @@
 """One operator of the library at three sizes, beside those who have it. `python -m benchmarks.operators` starts it."""
 from __future__ import annotations
 
-import importlib
-import inspect
 import json
-import math
 import os
 import random
 import sys
@@ -15,27 +12,23 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-import tomli
 
 import caten
 from caten import loading
 from caten.benchmarking import timing
-from caten.core.program import Attribute
-from caten.errors import CatenError, Place
+from caten.errors import CatenError
 from caten.frontend import operator_library
-from caten.frontend.generic_signature import tensors, tuples
+from caten.frontend.generic_signature import tensors
 from caten.frontend.op import OpProgram
 from caten.options import Options
 from caten.testing import data
-from caten.testing.numpy_lambda import Lambda
 
-from . import sampling
-from .processes import ROOT, wrote
+from . import operator_peers, sampling
+from .processes import wrote
 
 SIZES = 3
 SMALL = 64                     # extents below it stay as they are
 TOLERANCE = 2e-3               # by which results may differ, as a part of the greatest element
-PLACES = ("torch", "torch.nn.functional", "torch.special", "scipy.special", "scipy.fft", "scipy.linalg")
 
 
 def main() -> None:
@@ -78,8 +71,9 @@ def times(name: str, table: Mapping[str, Any], op: OpProgram, sizes: dict[str, i
     operator = getattr(caten.ops, name)
     expected = operator(*inputs)
     calls: dict[str, Callable[[], Any]] = {"caten": lambda: operator(*inputs)}
-    for peer, call in others(name, table, op, arguments, inputs):
+    for peer, made in operator_peers.calls(name, table, op, arguments, inputs):
         try:
+            call = calls.get(peer) or made()
             if peer not in calls and agrees(call(), expected):
                 calls[peer] = owning(call, inputs)
             elif peer not in calls:
@@ -100,40 +94,6 @@ def owning(call: Callable[[], Any], inputs: list[Any]) -> Callable[[], Any]:
     if len(found) > 1:
         return lambda: [each.clone() if hasattr(each, "clone") else each.copy() for each in call()]
     return lambda: call().clone() if hasattr(made, "clone") else call().copy()
-
-
-def others(name: str, table: Mapping[str, Any], op: OpProgram, arguments: Mapping[str, Any],
-           inputs: list[Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Calls of functions that may be the same operator."""
-    code = table["test"].get("code", "")
-    if code.startswith("lambda") and "vectorize" not in code:
-        Lambda(code, Place(name, 1, 1)).check_names()      # what a test may use, and no more
-        reference = eval(code, {"np": np, "math": math})
-        attributes = {a.name: tuples(json.loads(a.value)) for a in op.all(Attribute)}
-        values = [attributes[p] if p in attributes else arguments[p] for p in inspect.signature(reference).parameters]
-        yield "numpy", lambda: reference(*values)
-    coverage = tomli.loads((ROOT / "docs" / "coverage.toml").read_text())["library"]
-    names = [name, *[theirs for each in coverage for theirs, own in each["covered"].items() if own == name]]
-    for place in PLACES:
-        try:
-            module = importlib.import_module(place)
-        except ImportError:
-            continue
-        for each in dict.fromkeys(names):
-            function = getattr(module, each, None)
-            if function is None or not callable(function):
-                continue
-            if place.startswith("torch"):
-                given = [module_tensor(x) for x in inputs]
-                yield "torch", lambda function=function, given=given: function(*given)
-            else:
-                yield "scipy", lambda function=function: function(*inputs)
-
-
-def module_tensor(x: Any) -> Any:
-    import torch
-    torch.set_num_threads(1)
-    return torch.from_numpy(x) if isinstance(x, np.ndarray) else torch.tensor(x)
 
 
 def agrees(found: Any, expected: Any) -> bool:
