@@ -384,6 +384,7 @@ ELSEWHERE = {
     "widen": "`storage_align` (TVM); padding of the leading dimension",
     "specialize": "`specialize` (Halide, Exo); loop versioning, multi-versioning",
     "unguard": "predicate elimination by zero padding, with loop versioning",
+    "unchecked": "loop versioning by bounds, as of range checks in Java compilers (ABCD; loop predication)",
 }
 
 

@@ -10,14 +10,14 @@ from typing import Any
 from caten.core.expr import Const, Op
 from caten.core.text import form_of
 from caten.loop.affine import canonical
-from caten.loop.statements import Aref, For, If, Incf, Local, LoopProgram, Setf, Vref
+from caten.loop.statements import Aref, Fail, For, If, Incf, Local, LoopProgram, Setf, Vref
 from caten.schedule.analysis.loop_queries import loops_in
 from caten.schedule.script import APPLIED, PRIMITIVES, Step
 
 COUNTS = ("1", "2", "2", "3", "4", "4", "4", "5", "8", "8", "16")
 ODD_COUNTS = ("0", "7", "64", "1000", "999999999")
 UNKNOWN = ("nowhere", "i", "T", "")
-RARE = ("unguard", "spread", "transpose", "stream", "bind", "separate", "inline", "compute_at", "merge", "flatten", "unfuse", "unflatten", "precompute", "prefetch_at")
+RARE = ("unguard", "unchecked", "spread", "transpose", "stream", "bind", "separate", "inline", "compute_at", "merge", "flatten", "unfuse", "unflatten", "precompute", "prefetch_at")
 UNFIT = 0.1                            # of the steps have words that were drawn by their kind alone
 
 
@@ -232,6 +232,9 @@ class Drawer:
 
     def _specialize(self) -> Sequence[Any]:
         return [self._loop(), self._condition(), *self.pick(((), (), ("z",)))]
+
+    def _unchecked(self) -> Sequence[Any]:
+        return [self._loop([name for name, loop in self.see.by_name.items() if any(isinstance(n, Fail) for n in loop.unique())])]
 
     def _unguard(self) -> Sequence[Any]:
         at = self._loop([loop for loop in self.see.loops if any(isinstance(n, Local) for n in self.see.by_name[loop].unique())])

@@ -19,7 +19,7 @@ from caten.loop.statements import Aref, For, Local, LoopProgram
 from caten.schedule import script
 from caten.schedule.analysis import accumulator_init, producers
 from caten.schedule.analysis.producers import Produced
-from caten.schedule.primitives import compute_at, fuse, merge, specialize, stage, unfuse, widen
+from caten.schedule.primitives import compute_at, fuse, merge, specialize, stage, unchecked, unfuse, widen
 
 
 def unasked(program: LoopProgram, array: str, refuse: Callable[..., CatenError]) -> Produced:
@@ -62,6 +62,9 @@ PLANTED: dict[str, tuple[str, str, Callable[..., Any]]] = {
                                                    right=unfuse._Parts._divided: right(self, out, value, self.length)),
     "unflatten: an index is not asked to be below the extent": (
         "unflatten", "unflatten.is_inside", lambda context, position, extent: True),
+    "unchecked: an index that the loop changes": ("unchecked", "unchecked._is_changed", lambda value, changed: False),
+    "unchecked: the last iteration is not asked": ("unchecked", "unchecked.canonical", lambda e, right=unchecked.canonical: right(
+        substitute(e, {Var("M", "i64"): index(1), Var("K", "i64"): index(1)}))),
     "unguard: any condition is dropped": ("unguard", "unguard._is_zero_without", lambda value, cond, context: True),
     "unguard: any value is zero": ("unguard", "unguard._is_zero", lambda value: True),
     "widen: rows become shorter": ("widen", "widen.canonical", lambda extent,

@@ -340,6 +340,17 @@ REFUSALS = (
     ("E522", "(fuse i j N)", ROWS, "fuse i j: the name N must be new to the program"),
     ("E522", "(parallel i) (fuse i j)", ROWS,
      "fuse i j: one of them is parallel, and the other may not be: the loop over j is a reduction"),
+    # unchecked
+    ("E540", "(unchecked j)", ONE, "unchecked j: it holds no check of an index that grows by the same number in each iteration"),
+    ("E540", "(unchecked j)", ONE.replace("0 N 1", "0 N 2"), "unchecked j: it counts in steps of 2"),
+    ("E540", "(unchecked j)", "(for j 0 N 1 serial (let g i64 (cast i64 (aref I j))) (if (not (and (<= 0 g) (< g M))) ((fail 1))) (setf (aref w g) x))",
+     "unchecked j: it holds no check of an index that grows by the same number in each iteration"),
+    ("E540", "(unchecked j)", "(local c i64 () register) (setf (aref c) 0) (for j 0 N 1 serial (let g i64 (aref c)) (if (not (and (<= 0 g) (< g M))) ((fail 1))) (setf (aref w g) x) (incf (aref c) 1))",
+     "unchecked j: it holds no check of an index that grows by the same number in each iteration"),
+    ("E540", "(unchecked j)", "(for j 0 M 1 serial (if (not (= j N)) ((fail 1))) (setf (aref w j) x))",
+     "unchecked j: it holds no check of an index that grows by the same number in each iteration"),
+    ("E540", "(unchecked j)", "(for j 0 M 1 serial (if (not (and (<= 0 (- N j)) (< (- N j) N))) ((fail 1))) (setf (aref v (- N j)) x))",
+     "unchecked j: its indices are never inside in every iteration"),
     # unfuse
     ("E510", "(unfuse i N)", ROWS, "unfuse i N: N is not known to divide its number of iterations, M"),
     ("E510", "(unfuse i (- 0 M))", ROWS, "unfuse i (- 0 M): (- 0 M) may be negative"),

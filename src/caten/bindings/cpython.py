@@ -267,8 +267,9 @@ static uint8_t *ct_Python_packed(const uint8_t *restrict x, int64_t count)
 #endif
 """
 
-_ON_DEMAND = {"ct_Python_packed(": _PACKED, "ct_Python_blocks(": _BLOCKS, "ct_Python_apart(": _APART, "ct_Python_real(": _REAL,
-              "ct_Python_integer(": _INTEGER, "ct_Python_new(": _ALLOCATE, "ct_Python_product(": _PRODUCT}
+_ON_DEMAND = {"ct_Python_packed(": _PACKED, "ct_Python_blocks(": _BLOCKS, "ct_Python_apart(": _APART,
+              "ct_Python_real(": _REAL, "ct_Python_integer(": _INTEGER, "ct_Python_new(": _ALLOCATE,
+              "ct_Python_product(": _PRODUCT}
 
 
 def attach_symbol(operators: Sequence[Mapping[str, Any]]) -> str:
@@ -281,7 +282,8 @@ def direct_c(operators: Sequence[Mapping[str, Any]]) -> str:
     used = "".join([operator_c(op) for op in operators])
     axes = max([1, *[len(a["shape"]) for op in operators for a in op["arguments"]]])
     common = _COMMON.replace("LIBRARY", attach_symbol(operators))
-    parts = [common, _VIEW.replace("AXES", str(axes)).replace("KNOWN", str(len(ELEMENTS))), *[text for word, text in _ON_DEMAND.items() if word in used]]
+    view = _VIEW.replace("AXES", str(axes)).replace("KNOWN", str(len(ELEMENTS)))
+    parts = [common, view, *[text for word, text in _ON_DEMAND.items() if word in used]]
     return "".join(parts) + used if used else ""
 
 

@@ -20,6 +20,7 @@ from ..loop.statements import Aref, For, LoopProgram, Setf
 from ..loop.verifier import where_shown
 from .analysis.classify import Chain, chain_of, contraction, outermost, reduction
 from .analysis.loop_queries import loops_in
+from .checked_loops import free_of_checks
 from .draft import Copies, Draft, reason_of, words
 from .emit.emit import emit
 from .emit.row_steps import emit_row_prefetch
@@ -81,6 +82,7 @@ def drafted(program: LoopProgram, choices: Choices = DEFAULTS, likely: Mapping[s
     if target is None:
         return draft
     if not target.machine.groups:
+        free_of_checks(draft)
         unfuse_reshaped(draft)
     unflatten_arrays(draft)
     flatten_arrays(draft)

@@ -26,7 +26,8 @@ from .script import Step, StepRefused
 from .single_nest import Apart, apart
 from .step_results import Jammed, Made, OneLoop, Specialized, Split, Staged
 
-REFUSED = ("E51", "E52", "E53")        # codes of steps that a program does not allow; with others a step is malformed
+# Codes of steps that a program does not allow; with others a step is malformed.
+REFUSED = ("E51", "E52", "E53", "E54")
 Result = TypeVar("Result")
 Outcome = TypeVar("Outcome", bound=Made)
 Copies = dict[str, str]                # loops of a copy by the names of the originals

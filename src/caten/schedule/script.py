@@ -37,6 +37,7 @@ from .primitives.spread import spread
 from .primitives.stage import HOWS, stage
 from .primitives.stream import stream
 from .primitives.transpose import transpose
+from .primitives.unchecked import unchecked
 from .primitives.unflatten import unflatten
 from .primitives.unfuse import unfuse
 from .primitives.unguard import unguard
@@ -115,6 +116,7 @@ PRIMITIVES: dict[str, Primitive] = {
     "widen": Primitive(widen, ("buffer", "count")),
     "specialize": Primitive(specialize, ("loop", "condition"), ("name",)),
     "unguard": Primitive(unguard, ("loop", "buffer"), ("name",)),
+    "unchecked": Primitive(unchecked, ("loop",), ("name",)),
 }
 
 
@@ -128,7 +130,7 @@ class StepRefused(CatenError):
 
 def apply(program: LoopProgram, steps: Iterable[Any], verify: bool = False) -> LoopProgram:
     """Apply `steps`, and record them in the Schedule fact of the program. Raises CatenError E50x for a malformed step,
-    E51x to E537 for a refused one, and, with `verify`, E48x for one after which the verifier fails."""
+    E51x to E537 and E540 for a refused one, and, with `verify`, E48x for one after which the verifier fails."""
     done: list[Step] = []
     for step in steps:
         words = tuple([plain(word) for word in step])

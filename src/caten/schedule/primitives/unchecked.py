@@ -1,0 +1,161 @@
+"""unchecked: a copy of a loop without the checks of its indices, for calls in which they hold (loop versioning)."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ...core.expr import FALSE, TRUE, Expr, Op, Var, index
+from ...core.node import Node, substitute
+from ...core.unique_names import Names
+from ...frozen import frozen
+from ...loop.accesses import conjuncts
+from ...loop.affine import Linear, canonical, expression, linear
+from ...loop.effects import written
+from ...loop.statements import ZERO, Aref, Fail, For, If, Let, Local, LoopProgram, Setf, Stmt, Vref, is_const
+from ..analysis.loop_queries import find, refusal, replaced
+from ..loop_names import copied, declared
+from ..normalize import normal, tidied
+from ..step_results import Specialized, arrays_of, loops_of
+
+MOST = 1 << 40                  # of the bounds and indices of such a loop, so that nothing overflows
+MOST_FACTOR = 1 << 20
+
+
+@frozen
+class Index:
+    """An index that a check is about: as it is used, which may count negative ones from the end; `factor` times the
+    loop's variable plus `start`, which does not change in the loop; whether it must not be negative; the extents that
+    it must be below."""
+
+    used: Expr
+    factor: int
+    start: Linear
+    from_zero: bool
+    extents: tuple[Expr, ...]
+
+
+def unchecked(program: LoopProgram, loop: str, ending: str = "u") -> tuple[LoopProgram, Specialized]:
+    """Make a copy of a loop without the checks of indices that grow by the same number in each iteration. It runs
+    instead of the loop where these indices are inside their arrays, and not negative, in the first and the last
+    iteration, and so in all of them. Names in the copy end in `u`, or in the NAME given.
+
+        (unchecked k)
+        (for k (aref start i) (aref start (+ i 1)) 1 serial         (let k_lo i64 (aref start i))
+          (if (not (and (<= 0 k) (< k K))) ((fail 4)))              (let k_hi i64 (aref start (+ i 1)))
+          (incf (aref y i) (aref x k)))                             (if (and (<= 0 k_lo) (< (- k_hi 1) K) …)
+                                                              ->      ((for ku k_lo k_hi 1 serial
+                                                                         (incf (aref y i) (aref x ku))))
+                                                                      ((for k … as before …)))
+
+    Refused: no such check is in the loop itself, as opposed to loops and conditions inside it.
+    """
+    step = f"unchecked {loop}"
+    found, names = find(program, loop, step), Names.of(program)
+    if not is_const(found.step, 1):
+        raise refusal("E540", step, f"it counts in steps of {found.step}")
+    checks = list(_checks(found))
+    if not checks:
+        raise refusal("E540", step, "it holds no check of an index that grows by the same number in each iteration")
+    before: list[Stmt] = []
+
+    def named(value: Expr, wish: str) -> Expr:
+        """A value that stays what it is here."""
+        if isinstance(value, Var) or is_const(value):
+            return value
+        before.append(Let(names.fresh(wish), "i64", value))
+        return Var(before[-1].name, "i64")                                      # type: ignore[attr-defined]
+    lo, hi = named(found.lo, f"{loop}_lo"), named(found.hi, f"{loop}_hi")
+    small, guards = [end for end in (lo, hi) if not is_const(end)], list[Expr]()
+    new: dict[Node, Expr] = {}
+    for check in checks:
+        for each in check[1]:
+            first = named(canonical(expression(each.start) + lo * each.factor), f"{loop}_at")
+            small.append(first)
+            last = canonical(first + (hi - 1 - lo) * each.factor)
+            guards += [Op("le", (ZERO, end)) for end in (first, last) if each.from_zero]
+            guards += [Op("lt", (end, extent)) for extent in each.extents for end in (first, last)]
+            new[each.used] = canonical(first + (Var(loop, "i64") - lo) * each.factor)
+    gone = [check[0] for check in checks]
+    body = substitute(tuple([s for s in found.body if not any(s is each for each in gone)]), new)
+    copy, others = copied((found.replace(lo=lo, hi=hi, body=body),), ending, names)
+    # That nothing overflows is said first: the other conditions are arithmetic then.
+    bounds = [Op("le", pair) for end in small if not (isinstance(end, Var) and end.name in program.sizes)
+              for pair in ((index(-MOST), end), (end, index(MOST)))]
+    test: Expr = TRUE
+    for part in dict.fromkeys([*bounds, *guards]):
+        test = normal(Op("and", (test, part)))
+    if test == FALSE:
+        raise refusal("E540", step, "its indices are never inside in every iteration")
+    copy = tidied(copy)
+    made = replaced(program, found, *tidied((*before, If(test, copy, (found,)))))
+    return made, Specialized(loops_of(others, copy), arrays_of(others.values(), made))
+
+
+def _checks(loop: For) -> Iterator[tuple[If, tuple[Index, ...]]]:
+    """The checks at the top of a loop's body whose indices are all linear, with these."""
+    var, changed = Var(loop.name, "i64"), written((loop,)) | {n.name for n in declared(loop.body)} | {loop.name}
+    values: dict[Node, Expr] = {}
+    for stmt in loop.body:
+        match stmt:
+            case Let(name=name, type="i64", value=value):
+                values[Var(name, "i64")] = substitute(value, values)
+            case Setf(ref=Aref(buffer=name, index=()) as ref, value=value) if _is_set_once(loop, name):
+                values[ref] = substitute(value, values)
+            case If(cond=cond, then=(Fail(),), otherwise=()):
+                indices = _indices(_needed(cond), values, var, changed)
+                if indices is not None:
+                    yield stmt, indices
+
+
+def _needed(cond: Expr) -> Sequence[Expr]:
+    """What must hold for a check not to fail."""
+    match cond:
+        case Op(fn="not", args=(holds,)):
+            return conjuncts(holds)
+        case Op(fn="ge", args=(used, extent)):
+            return (Op("lt", (used, extent)),)
+        case Op(fn="lt", args=(used, low)) if low is ZERO:
+            return (Op("le", (low, used)),)
+    return (Op("not", (cond,)),)
+
+
+def _is_set_once(loop: For, name: str) -> bool:
+    """Is it a scalar of an iteration, with one value?"""
+    stores = [n for n in loop.unique() if isinstance(n, Setf) and isinstance(n.ref, Aref) and n.ref.buffer == name]
+    others = [s for s in loop.body if name in written((s,))]
+    return len(stores) == len(others) == 1 and any(isinstance(s, Local) and s.name == name for s in loop.body)
+
+
+def _indices(conds: Sequence[Expr], values: dict[Node, Expr], var: Var,
+             changed: frozenset[str] | set[str]) -> tuple[Index, ...] | None:
+    """What a check is about; None if it is about anything but bounds of indices that are linear in the variable."""
+    uses: dict[Expr, list[Expr]] = {}
+    lowest: set[Expr] = set()
+    for cond in conds:
+        match cond:
+            case Op(fn="le", args=(low, used)) if low is ZERO:
+                uses.setdefault(used, [])
+                lowest.add(used)
+            case Op(fn="lt", args=(used, extent)) if not _is_changed(extent, changed):
+                uses.setdefault(used, []).append(extent)
+            case _:
+                return None
+    found: list[Index] = []
+    for used, extents in uses.items():
+        value, from_zero = used, used in lowest
+        match used:                                     # a negative index counts from the end
+            case Op(fn="where", args=(Op(fn="lt", args=(low, zero)), _, high)) if low is high and zero is ZERO:
+                value, from_zero = high, True
+        form = linear(substitute(value, values))
+        factor = form.coefficient(var)
+        start = form - linear(var).times(factor)
+        if not factor.is_constant or abs(factor.constant) > MOST_FACTOR or any(
+                _is_changed(atom, changed) for atom in start.atoms()):
+            return None
+        found.append(Index(used, factor.constant, start, from_zero, tuple(extents)))
+    return tuple(found)
+
+
+def _is_changed(value: Expr, changed: frozenset[str] | set[str]) -> bool:
+    """May it have another value in another iteration?"""
+    return any((isinstance(n, Var) and n.name in changed) or (isinstance(n, Aref | Vref) and n.buffer in changed)
+               for n in value.unique())
