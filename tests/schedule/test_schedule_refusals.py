@@ -351,6 +351,8 @@ REFUSALS = (
      "unchecked j: it holds no check of an index that grows by the same number in each iteration"),
     ("E540", "(unchecked j)", "(for j 0 M 1 serial (if (not (and (<= 0 (- N j)) (< (- N j) N))) ((fail 1))) (setf (aref v (- N j)) x))",
      "unchecked j: its indices are never inside in every iteration"),
+    ("E540", "(unchecked j)", "(for j 0 M 1 serial (if (>= x 3.0) ((fail 1))) (setf (aref w j) x))",
+     "unchecked j: it holds no check of an index that grows by the same number in each iteration"),
     # unfuse
     ("E510", "(unfuse i N)", ROWS, "unfuse i N: N is not known to divide its number of iterations, M"),
     ("E510", "(unfuse i (- 0 M))", ROWS, "unfuse i (- 0 M): (- 0 M) may be negative"),

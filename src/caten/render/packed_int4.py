@@ -43,22 +43,33 @@ def vector(h: Helpers, action: str, dtype: str, lanes: int, shared: bool) -> str
         step = f"v[k] = {one}(p, {at});" if loads else f"{one}(p, {at}, v[k]);"
         body = (f"{kind} v = {{0}};\n" if loads
                 else "") + f"for (int k = 0; k < {lanes}; k++) {touched}{step}" + ("\nreturn v;" if loads else "")
-        if lanes > 2 and not masked and not strided and not (loads and shared):
-            body = _loaded(h, dtype, lanes) if loads else _stored(h, dtype, lanes) + body
+        if lanes > 2 and loads and not strided and not shared:
+            body = _loaded(h, dtype, lanes, masked)
+        elif lanes > 2 and not masked and not strided and not loads:
+            body = _stored(h, dtype, lanes) + body
         return h.function(name, kind if loads else "void", head, body)
     return h.define(name, make)
 
 
-def _loaded(h: Helpers, dtype: str, lanes: int) -> str:
+def _loaded(h: Helpers, dtype: str, lanes: int, masked: bool) -> str:
+    """Two loads of bytes: from an odd element on, its byte and those behind it begin with a high half."""
     half = lanes // 2
     kind, signed = h.type("u8", half), h.type({"i4": "i8", "u4": "u8"}[dtype], half)
     both = ", ".join([f"{k}, {k + half}" for k in range(half)])
     loose, made = h.loose_type("u8", half), h.type(dtype, lanes)
-    return (f"p += e >> 1;\n"
-            f"const {kind} first = *(const {loose} *)p, second = *(const {loose} *)(p + (e & 1));\n"
+    loads, wanted = [f"*(const {loose} *)p", f"*(const {loose} *)(p + (e & 1))"], ""
+    if masked:
+        halves, load = h.type("i8", half), h.memory("load_if", "u8", half)
+        parts = [f"({halves})__builtin_shufflevector(m, m, {', '.join([str(2 * k + n) for k in range(half)])})"
+                 for n in (0, 1)]
+        wanted = f"const {halves} even = {parts[0]}, odd = {parts[1]}, any = even | odd;\n"
+        loads = [f"{load}(p, e & 1 ? even : any)", f"{load}(p + (e & 1), e & 1 ? odd : any)"]
+    chosen = f" & ({made})m" if masked else ""
+    return (f"p += e >> 1;\n{wanted}"
+            f"const {kind} first = {loads[0]}, second = {loads[1]};\n"
             f"const {signed} low = ({signed})(second << 4) >> 4, high = ({signed})first >> 4;\n"
-            f"return e & 1 ? ({made})__builtin_shufflevector(high, low, {both})\n"
-            f"             : ({made})__builtin_shufflevector(low, high, {both});")
+            f"return (e & 1 ? ({made})__builtin_shufflevector(high, low, {both})\n"
+            f"              : ({made})__builtin_shufflevector(low, high, {both})){chosen};")
 
 
 def _stored(h: Helpers, dtype: str, lanes: int) -> str:

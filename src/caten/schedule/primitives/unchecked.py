@@ -148,7 +148,7 @@ def _indices(conds: Sequence[Expr], values: dict[Node, Expr], var: Var,
         form = linear(substitute(value, values))
         factor = form.coefficient(var)
         start = form - linear(var).times(factor)
-        if not factor.is_constant or abs(factor.constant) > MOST_FACTOR or any(
+        if value.dtype != "i64" or not factor.is_constant or abs(factor.constant) > MOST_FACTOR or any(
                 _is_changed(atom, changed) for atom in start.atoms()):
             return None
         found.append(Index(used, factor.constant, start, from_zero, tuple(extents)))
