@@ -17,7 +17,7 @@ from caten.schedule.script import APPLIED, PRIMITIVES, Step
 COUNTS = ("1", "2", "2", "3", "4", "4", "4", "5", "8", "8", "16")
 ODD_COUNTS = ("0", "7", "64", "1000", "999999999")
 UNKNOWN = ("nowhere", "i", "T", "")
-RARE = ("unguard", "unchecked", "spread", "transpose", "stream", "bind", "separate", "inline", "compute_at", "merge", "flatten", "unfuse", "unflatten", "precompute", "prefetch_at")
+RARE = ("unguard", "spread", "transpose", "stream", "bind", "separate", "inline", "compute_at", "merge", "flatten", "unfuse", "unflatten", "precompute", "prefetch_at")
 UNFIT = 0.1                            # of the steps have words that were drawn by their kind alone
 
 
@@ -28,6 +28,11 @@ class Sight:
         self.node = node
         self.loops = [loop.name for loop in loops_in(node)]
         self.kernels = [k.name for k in node.kernels]
+
+    @cached_property
+    def checked(self) -> list[str]:
+        """The loops with checks."""
+        return [name for name, loop in self.by_name.items() if any(isinstance(n, Fail) for n in loop.unique())]
 
     @cached_property
     def declared(self) -> list[str]:
@@ -89,7 +94,10 @@ class Drawer:
 
     def step(self, name: str = "") -> Step:
         """A step of this primitive, or of any."""
-        name = name or self.pick(RARE if self.rng.random() < 0.35 else tuple(PRIMITIVES))
+        if not name:
+            name = self.pick(RARE if self.rng.random() < 0.35 else tuple([p for p in PRIMITIVES if p != "unchecked"]))
+            if name == "unguard" and self.see.checked:             # checks are rare, and so are tiles to unguard
+                name = "unchecked"
         fitting: Callable[[], Sequence[Any]] | None = getattr(self, f"_{name}", None)
         if fitting is None or not self.see.loops or self.rng.random() < UNFIT:
             return name, *self.words(name)
@@ -234,7 +242,7 @@ class Drawer:
         return [self._loop(), self._condition(), *self.pick(((), (), ("z",)))]
 
     def _unchecked(self) -> Sequence[Any]:
-        return [self._loop([name for name, loop in self.see.by_name.items() if any(isinstance(n, Fail) for n in loop.unique())])]
+        return [self._loop(self.see.checked)]
 
     def _unguard(self) -> Sequence[Any]:
         at = self._loop([loop for loop in self.see.loops if any(isinstance(n, Local) for n in self.see.by_name[loop].unique())])

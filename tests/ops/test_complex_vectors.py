@@ -86,6 +86,15 @@ def test_lanes_that_lie_apart(runtime: str) -> None:
         assert ("interleave_apart" in operator.source) == ("ii" in steps)
 
 
+def test_parts_of_real_and_of_complex_numbers_in_one_library() -> None:
+    z, x = arrays(33, "complex64")[0], np.linspace(-1, 1, 33, dtype=np.float32)
+    operator = caten.compile('[composite]\nname = "F"\ninputs = ["z{complex64}[N]", "x{float}[N]"]\noutputs = ["y{float}[N]", "w{float}[N]"]\n'
+                             '[implementation]\nlang = "python"\ncode = "return np.real(z), np.real(x) + np.imag(x)"\n')
+    y, w = operator(z, x)
+    np.testing.assert_array_equal(y, z.real)
+    np.testing.assert_array_equal(w, x)
+
+
 @pytest.mark.parametrize("dtype", ["c64", "c128"])
 def test_the_identities_of_parts(dtype: str) -> None:
     assert isinstance(PARTS, Rules)

@@ -114,7 +114,7 @@ def random_schedule(name: str, seed: int, counts: Counter[str]) -> tuple[LoopPro
             after = made
         except CatenError as refused:
             codes = {d.code for d in refused.diagnostics}
-            if codes - {f"E{n}" for n in range(501, 540)}:
+            if codes - {f"E{n}" for n in range(501, 541)}:
                 raise AssertionError(f"{name}, seed {seed}: {[*taken, step]}: {refused}") from refused
             counts[f"{step[0]} refused"] += 1
             continue

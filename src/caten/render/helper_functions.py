@@ -410,10 +410,10 @@ class Helpers:
         def make() -> str:
             vector, wide = self.type(dtype, lanes), self.loose_type(dtype, 2 * lanes)
             order = ", ".join([str(2 * k + (name == "imag")) for k in range(lanes)])
-            return self.function(f"ct_{name}_{dtype}x{lanes}", vector, f"const {self.types[dtype]} *p",
+            return self.function(f"ct_{name}_of_pairs_{dtype}x{lanes}", vector, f"const {self.types[dtype]} *p",
                                  f"const {wide} both = *(const {wide} *)p;\nreturn __builtin_shufflevector(both, both, "
                                  f"{order});")
-        return self.define(f"ct_{name}_{dtype}x{lanes}", make)
+        return self.define(f"ct_{name}_of_pairs_{dtype}x{lanes}", make)
 
     def interleaved(self, action: str, dtype: str, lanes: int) -> str:
         """`interleave`, with a stride `interleave_apart`, and their masked forms: the store of two vectors as pairs of
