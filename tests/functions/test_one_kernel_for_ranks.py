@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +143,15 @@ def test_it_says_what_its_kernel_is(tmp_path: Path) -> None:
         np.testing.assert_array_equal(other(x), deep(x))
         assert [a.shape for a in other.arguments] == [("axis0", "axis1", "axis2")] * 2
         np.testing.assert_array_equal(other.bind(x)(), deep(x))
+
+
+def test_another_process_loads_it_from_a_pickle(tmp_path: Path) -> None:
+    op, x = operator("softmax"), array(2, 3, 5)
+    (tmp_path / "op.pickle").write_bytes(pickle.dumps((op.operator(x), x)))
+    code = "import pickle, sys; op, x = pickle.load(open(sys.argv[1], 'rb')); print([op(x).shape for _ in range(3)], op.bind(x)().sum())"
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "op.pickle")], capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("[(2, 3, 5), (2, 3, 5), (2, 3, 5)] "), done.stderr
+    assert abs(float(done.stdout.split()[-1]) - 6) < 1e-5
 
 
 def test_schedules_strides_and_interpreted_runtimes_have_all_axes() -> None:

@@ -146,8 +146,9 @@ def _check_processor(library: Library, lacking: Any) -> None:
 
 def declaration(op: Mapping[str, Any]) -> str:
     """The C declarations of one operator's functions, with untyped pointers."""
+    multiplied = {name for group in op.get("any_axes", {}).values() for name in group[1:]}      # by the caller
     arguments = ", ".join(["void *" if a["kind"] == "tensor" else C_TYPES[a["dtype"]]
-                           for a in op["arguments"]]) or "void"
+                           for a in op["arguments"] if a["name"] not in multiplied]) or "void"
     symbols = op["symbols"]
     return (f"int32_t {symbols['call']}({arguments}); const char *{symbols['check']}(int32_t); void "
             f"{symbols['call']}{PYTHON}(void);")
