@@ -21,7 +21,7 @@ REFUSED = ("is for storage", "zero-size array to reduction", "has no element", "
 # Of one operator: irfft of one element, as NumPy; the reference of fma, x * y + z, rounds twice.
 EXCUSED = re.compile(r"irfft: .*the condition \(> \(- \w+ 1\) 0\) does not hold|fma: x=float64.*: wrong\s*$")
 OF_CASES = ("E711", "E837")            # diagnostics that a case's status says, too
-EVERYDAY = 36
+EVERYDAY = 16
 SEED = 20
 
 
