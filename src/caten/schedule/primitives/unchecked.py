@@ -61,8 +61,10 @@ def unchecked(program: LoopProgram, loop: str, ending: str = "u") -> tuple[LoopP
         """A value that stays what it is here."""
         if isinstance(value, Var) or is_const(value):
             return value
-        before.append(Let(names.fresh(wish), "i64", value))
-        return Var(before[-1].name, "i64")                                      # type: ignore[attr-defined]
+        name = names.fresh(wish)
+        before.append(Let(name, "i64", value))
+        return Var(name, "i64")
+
     lo, hi = named(found.lo, f"{loop}_lo"), named(found.hi, f"{loop}_hi")
     small, guards = [end for end in (lo, hi) if not is_const(end)], list[Expr]()
     new: dict[Node, Expr] = {}
