@@ -41,10 +41,19 @@ def refuse_compilers(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.getoption("--nightly"):
-        late = [item for item in items if item.get_closest_marker("nightly")]
-        items[:] = [item for item in items if item not in late] if late else items
-        config.hook.pytest_deselected(items=late)
+    """Without --nightly: no tests of `nightly`, and of those with a mark `slice(n)` each n-th of their cases. A test that is named on the command line is run."""
+    if config.getoption("--nightly") or any("::" in arg for arg in config.args):
+        return
+    numbers: dict[str, int] = {}
+    late = []
+    for item in items:
+        mark, test = item.get_closest_marker("slice"), item.nodeid.split("[")[0]
+        number = numbers[test] = numbers.get(test, -1) + 1
+        if item.get_closest_marker("nightly") or (mark is not None and number % mark.args[0]):
+            late.append(item)
+    left = set(late)
+    items[:] = [item for item in items if item not in left] if late else items
+    config.hook.pytest_deselected(items=late)
 
 
 @pytest.fixture

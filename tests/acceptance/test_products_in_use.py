@@ -250,6 +250,7 @@ int main(void)
                        ("gemm", ("2000, 70, 333", "2000, 70, 0", "-1, 70, 333", "1, 1, INT64_MAX")))}
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("omp", ["0", "1"])
 @pytest.mark.parametrize("name", ["walk", "gemm"])
 def test_scratch_memory_of_exactly_the_stated_size(name: str, omp: str, folder: Path, tool: Any) -> None:

@@ -26,6 +26,7 @@ def arguments(name: str) -> tuple[Any, ...]:
     return GIVEN.get(name) or ((DEFINITE,) if name.startswith("linalg.") else (COMPLEX,) if name.startswith("fft.") else (SQUARE,))
 
 
+@pytest.mark.slice(3)
 @pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in EVERYDAY else pytest.mark.nightly) for name in OF_LIBRARY])
 def test_a_function_of_the_library_has_numpys_results(name: str) -> None:
     of_numpy: Any = np

@@ -161,6 +161,7 @@ PROVEN = {
 }
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("what", list(PROVEN))
 @pytest.mark.parametrize(("level", "config"), [(0, ()), (1, ()), (2, ()), (2, (("MARCH", "x86_64_v4"), ("OMP", "1")))], ids=["-O0", "-O1", "-O2", "threads"])
 def test_every_pass_is_verified(what: str, level: int, config: tuple[tuple[str, str], ...]) -> None:

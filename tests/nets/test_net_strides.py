@@ -72,6 +72,7 @@ def test_rows_of_an_input_may_overlap(built: Any, opt: int, row: int) -> None:
     np.testing.assert_allclose(result.results["C"], a.astype(np.float64) @ b, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slice(3)
 @pytest.mark.parametrize("opt", [0, 2])
 @pytest.mark.parametrize("name", ["A_stride0", "A_stride1", "B_stride0", "B_stride1"])
 def test_strides_whose_products_wrap_are_refused(built: Any, opt: int, name: str) -> None:

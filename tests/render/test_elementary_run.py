@@ -44,6 +44,7 @@ def check(run: Any, fn: str, dtype: str, x: np.ndarray) -> None:
     np.testing.assert_array_max_ulp(got, np.asarray(evaluate.apply(fn, args, dtype)), ULP[fn])
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize(("renderer", "lanes"), [pytest.param(r, n, id=f"{n}{name}", marks=[pytest.mark.nightly] if (n in (4, 16)) == r.fused else [])
                                                  for n in (2, 4, 8, 16) for name, r in (("", CStyle()), ("-fused", Fused()))])
 @pytest.mark.parametrize("compiler", COMPILERS)

@@ -119,6 +119,7 @@ def test_checks_at_entry_and_in_a_kernel_end_the_call(run: Callable[..., Any]) -
         gather(x, np.array([0, 5, 1], np.int64))
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("part", [pytest.param(n, marks=[pytest.mark.nightly] if n >= BY_DAY else []) for n in range(PROCESSES)])
 def test_samples_pass_their_own_tests(run: Callable[..., Any], part: int) -> None:
     """Several in a process, which takes a second to start OpenCL."""

@@ -59,6 +59,7 @@ def calls(text: str) -> int:
     return int(pstats.Stats(profile).total_calls)  # type: ignore[attr-defined]   # which typeshed does not know
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("family", [maps, sums_of_rows, sums_of_one_array, sums_across, products],
                          ids=lambda f: f.__name__)
 @pytest.mark.slow

@@ -159,6 +159,7 @@ def scheduled(text: str) -> tuple[LoopProgram, float]:
     return made, time.process_time() - started
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("family", [nested, whole, shared, summed, rows, added, locals_, nests],
                          ids=lambda f: f.__name__)
 @pytest.mark.slow

@@ -331,6 +331,7 @@ def accumulators(after: LoopProgram) -> int:
                  and loop.mark == "unroll"])
 
 
+@pytest.mark.slice(3)
 @pytest.mark.parametrize("order", ["".join(o) for o in itertools.permutations("ijp")])
 @pytest.mark.parametrize("operands", OPERANDS)
 @pytest.mark.slow

@@ -64,6 +64,7 @@ def taken(node: LoopProgram) -> Schedule:
     return fact
 
 
+@pytest.mark.slice(3)
 @pytest.mark.parametrize(("machine", "dtype", "stride", "dilation"), [
     ("avx512", "f32", 1, 1), ("avx512", "f32", 2, 1), ("avx512", "f32", 3, 1), ("avx512", "f32", 1, 2),
                                                                       ("avx512", "f64", 1, 1), ("avx512", "i32", 2, 1),
@@ -151,6 +152,7 @@ def test_threads_share_the_tiles_of_all_images_of_a_pointwise_convolution() -> N
     assert_same(before, after, ((0, 1, 1, 1), (1, 9, 3, 70), (3, 2, 5, 33)))
 
 
+@pytest.mark.slice(3)
 @pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan")])
 @pytest.mark.parametrize("place", ["X corner", "X middle", "F corner", "F middle"])
 @pytest.mark.slow

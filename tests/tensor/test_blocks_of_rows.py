@@ -322,6 +322,7 @@ return (E / E.sum(-1, keepdims=True)) @ V
 CAUSAL = "S = np.where(np.arange(T)[:, None] >= np.arange(T)[None, :], S, -np.inf)"
 
 
+@pytest.mark.slice(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("opt", [0, 2])
 @pytest.mark.parametrize(("scores", "mask"), [

@@ -73,6 +73,7 @@ def calls(runtime: str) -> None:
     print(digest.hexdigest())
 
 
+@pytest.mark.slice(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("runtime", ["gcc", "clang"])
 def test_kernels_give_the_same_bits_on_any_number_of_threads(runtime: str, tool: Any) -> None:

@@ -18,9 +18,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ..core.dtypes import is_integer
 from ..core.expr import TRUE, Expr, Op, Var
 from ..core.monoids import identity
 from ..loop.affine import canonical
+from ..loop.context import MOST_NODES as MOST_RECORDED
 from ..loop.statements import ONE, ZERO, Aref, For, If, Incf, Let, Local, Setf, Stmt
 from .fusion import Group, Member
 from .index_maps import axes_of, cost
@@ -288,7 +290,8 @@ class Passes:
 
     def invariants(self, m: Member, e: Expr) -> Expr:
         """The expression with names for the parts that do not change in the loops around it (loop-invariant code
-        motion). Only scalars are read early."""
+        motion). Only scalars are read early. An index has no name of its own where its value is too long for proofs
+        that it is inside."""
         path = self.leaf_path(m)
         depth = {v.name: n + 1 for n, loop in enumerate(path) if (v := loop.var) is not None}
         depth |= {v.buffer if isinstance(v, Aref) else v.name: len(self.path[name]) for name, v in self.values.items()}
@@ -304,13 +307,15 @@ class Passes:
 
         def go(n: Expr) -> Expr:
             at = level(n)
-            if at < len(path) and isinstance(n, Op) and cost(n) and any(isinstance(c, Aref | Var) for c in n.unique()):
+            too_long = is_integer(n.dtype) and n.written_out > MOST_RECORDED
+            if at < len(path) and isinstance(n, Op) and not too_long and cost(n) and any(
+                    isinstance(c, Aref | Var) for c in n.unique()):
                 key = id(scopes[at]), n
                 if key not in self.invariant:
                     self.invariant[key] = Var(self.lowering.names.fresh("invariant"), n.dtype)
                     self.hoisted.setdefault(id(scopes[at]), []).append(Let(self.invariant[key].name, n.dtype, n))
                 return self.invariant[key]
-            new: Expr = n if at < len(path) else n.map(go)
+            new: Expr = n if at < len(path) and not too_long else n.map(go)
             return new
         return go(e) if path else e
 
