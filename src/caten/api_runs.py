@@ -30,14 +30,15 @@ Settings = Mapping[str, int | float]
 
 
 def test(spec: Spec | Specs, runtime: str = "clang", config: Mapping[str, Any] | None = None, opt: int = 2, *,
-         only: Sequence[str] = (), tags: Sequence[str] = (), jobs: int = 1, seed: int = 0,
+         only: Sequence[str] = (), tags: Sequence[str] = (), jobs: int = 1, seed: int = 0, grad: bool = False,
          bounds_check: bool = True, reassociate: bool = True, include_dirs: Sequence[Spec] = (),
          cache: bool = True) -> TestResults:
     """Run the test cases of specs, each in a child process, as `caten test`.
 
     `spec`: the file of a spec, its text, a folder of specs, or a list of these; each file is tested separately, and
     one with errors counts as failed. `only`: the operators or cases to run; `tags`: only cases with one of these tags;
-    `jobs`: how many files are tested at the same time; `seed`: of the random inputs. The other parameters are those of
+    `jobs`: how many files are tested at the same time; `seed`: of the random inputs; `grad=True` tests the gradients of
+    the operators, against central differences in float64, instead of their results. The other parameters are those of
     `compile`.
 
     Raises UsageError for an option with a wrong value and for a file that does not exist, and NothingMatched (E835) if
@@ -47,13 +48,13 @@ def test(spec: Spec | Specs, runtime: str = "clang", config: Mapping[str, Any] |
         options = options_of("test", runtime=runtime, config=config, opt=opt, only=only, seed=seed,
                              bounds_check=bounds_check, reassociate=reassociate, include_dirs=include_dirs, cache=cache)
         chosen = argument_checks.listed("test: tags", tags, argument_checks.text, TAGS)
-        at_once = argument_checks.count("test: jobs", jobs)
+        at_once, of_gradients = argument_checks.count("test: jobs", jobs), argument_checks.flag("test: grad", grad)
         specs = [one for spec in given for one in _below(spec)]
 
         def opened(number: int, every: Options, heard: Warn) -> SpecLibrary:
             return _library([read(specs[number])], every, heard)
         names = [STRING if is_text(one) else str(one) for one in specs]
-        return test_specs.tested(opened, names, options, chosen, at_once)
+        return test_specs.tested(opened, names, options, chosen, at_once, grad=of_gradients)
     except CatenError as problem:
         raise problem.shortened() from None
 

@@ -129,6 +129,7 @@ ROWS: dict[str, Row] = {
     "--explain": Row("schedule axpy.toml", "--explain", "out", "the plan of the nest of 'i'"),
     "--steps": Row("schedule axpy.toml", "--steps", "out", "(vectorize ii))"),
     "--tag": Row("test axpy.toml -O0", "--tag quick", "out", "1 of 1 passed"),
+    "--grad": Row("test axpy.toml -O0", "--grad", "out", "compared with central differences"),
     "--junit": Row("test axpy.toml -O0", "--junit j.xml", "files", "j.xml"),
     "--json": Row("test axpy.toml -O0", "--json j.json", "files", "j.json"),
     "-j": Row("test axpy.toml -O0", "-j 0", "err", "0 is not in the range", code=2),       # in parallel: test_test_command.py

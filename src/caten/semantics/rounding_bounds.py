@@ -11,13 +11,10 @@ is exact: exp(-∞) = 0 and -∞ + x = -∞ for every rounding of x. No bound is
 """
 from __future__ import annotations
 
-from functools import cache
-
+from ..core.derivatives import at
 from ..core.dtypes import DTYPES, FORMATS, part
-from ..core.expr import FALSE, TRUE, Const, Expr, Op, Var, number
-from ..core.node import substitute
+from ..core.expr import FALSE, TRUE, Expr, Op, number
 from ..core.scalars import OPERATORS
-from ..core.text import read
 from ..mathematics.elementary.elementary_table import FORMS
 
 EXACT = number(0.0, "f64")                        # the bound of an exact value
@@ -42,23 +39,6 @@ EDGES: dict[str, str] = {
 LINEAR, WAVES = frozenset(("mul", "fma")), frozenset(("sin", "cos"))
 # An operand whose error exceeds this depends on a comparison that is undecided, and may be far from its value.
 CLOSE = number(2.0**-6, "f64")
-X, Y, Z = Var("x"), Var("y"), Var("z")
-
-
-@cache
-def formula(text: str, dtype: str) -> Expr:
-    """An expression of the table over x y z, with typed numbers."""
-    parsed: Expr = read(text)[0]
-
-    def typed(node: Expr) -> Expr:
-        return number(node.value, dtype) if isinstance(node, Const) and node.dtype != "bool" else node.map(typed)
-    return typed(parsed)
-
-
-def at(text: str, values: tuple[Expr, ...], dtype: str) -> Expr:
-    """A formula of the table applied to arguments."""
-    filled: Expr = substitute(formula(text, dtype), dict(zip((X, Y, Z), values, strict=False)))
-    return filled
 
 
 def plus(x: Expr, y: Expr) -> Expr:

@@ -12,7 +12,7 @@ from ..conformance import pool
 from ..core.program import Case
 from ..errors import CatenError, Diagnostic, NothingMatched
 from ..options import Options
-from ..testing import isolate, runner
+from ..testing import gradient_check, isolate, runner
 from .spec_library import SpecLibrary
 from .test_results import CaseResult, FileResult, TestResults, case_from_json, case_result
 
@@ -52,9 +52,10 @@ class FileRun:
 
 def tested(opened: Opener, files: Sequence[str], options: Options, tags: tuple[str, ...] = (), jobs: int = 1,
            progress: Callable[[int, int, str], None] = lambda done, of, name: None,
-           heard: Callable[[FileRun, Message], None] = lambda run, message: None) -> TestResults:
+           heard: Callable[[FileRun, Message], None] = lambda run, message: None, grad: bool = False) -> TestResults:
     """Test every file, `jobs` at a time. `heard(run, message)` is called for each message, file by file in the order of
-    `files`. NothingMatched if `options.only` and `tags` select nothing."""
+    `files`. `grad`: test the gradients of operators instead of their results. NothingMatched if `options.only` and
+    `tags` select nothing."""
     runs = [FileRun(name) for name in files]
     waiting: list[list[Message] | None] = [[] for _ in files]      # None: the file is done
     current = 0
@@ -64,7 +65,7 @@ def tested(opened: Opener, files: Sequence[str], options: Options, tags: tuple[s
         runs[number].add(message)
         heard(runs[number], message)
 
-    for number, message in _messages(opened, files, options, tags, jobs):
+    for number, message in _messages(opened, files, options, tags, jobs, grad):
         progress(current, len(files), files[current])
         if message is None:
             waiting[number] = None
@@ -92,15 +93,15 @@ def _check_selection(runs: Sequence[FileRun], only: Sequence[str]) -> None:
 
 
 def _messages(opened: Opener, files: Sequence[str], options: Options, tags: tuple[str, ...],
-              jobs: int) -> Iterator[tuple[int, Message | None]]:
+              jobs: int, grad: bool) -> Iterator[tuple[int, Message | None]]:
     """(number of the file, message), and (number, None) at its end."""
     if jobs == 1 or len(files) == 1:
         for number in range(len(files)):
-            for message in _tested(opened, number, options, tags):
+            for message in _tested(opened, number, options, tags, grad):
                 yield number, message
             yield number, None
         return
-    works = [partial(_sent, opened, number, options, tags) for number in range(len(files))]
+    works = [partial(_sent, opened, number, options, tags, grad) for number in range(len(files))]
     for number, heard in pool.run_all(works, jobs, SILENCE):
         if isinstance(heard, pool.Lost):
             lost = Diagnostic("E715", f"{files[number]}: the process that tested it was lost: {heard.why}")
@@ -110,12 +111,13 @@ def _messages(opened: Opener, files: Sequence[str], options: Options, tags: tupl
             yield number, heard
 
 
-def _sent(opened: Opener, number: int, options: Options, tags: tuple[str, ...]) -> Iterator[pool.Message]:
-    for message in _tested(opened, number, options, tags):
+def _sent(opened: Opener, number: int, options: Options, tags: tuple[str, ...],
+          grad: bool) -> Iterator[pool.Message]:
+    for message in _tested(opened, number, options, tags, grad):
         yield message, {}
 
 
-def _tested(opened: Opener, number: int, options: Options, tags: tuple[str, ...]) -> Iterator[Message]:
+def _tested(opened: Opener, number: int, options: Options, tags: tuple[str, ...], grad: bool) -> Iterator[Message]:
     """Test one file: its names, each case when it is known, and its diagnostics. --only selects cases here, so every
     composite is compiled."""
     said: list[Diagnostic] = []
@@ -126,8 +128,8 @@ def _tested(opened: Opener, number: int, options: Options, tags: tuple[str, ...]
         library = opened(number, every, said.append)
         library.check_as_written("test")
         yield {"names": [n for p in library.programs for n in (p.name, *[c.name for c in p.all(Case)])]}
-        built = library.loadable()
-        for report in runner.reports_of(built, every, tags, options.only):
+        for report in gradient_check.reports_of(library.compilation.ops, every, tags, options.only) if grad else (
+                runner.reports_of(library.loadable(), every, tags, options.only)):
             now = time.monotonic()
             yield {"case": asdict(case_result(report, now - start)), "lines": report.lines()}
             said += report.diagnostics

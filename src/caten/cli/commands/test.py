@@ -25,11 +25,14 @@ Examples:
   caten test gemm.toml
   caten test samples -j 4
   caten test samples softmax.toml --junit junit.xml --json results.json
-  caten test gemm.toml --only small --runtime gcc -O0"""
+  caten test gemm.toml --only small --runtime gcc -O0
+  caten test softmax.toml --grad"""
 
 
 @click.command("test", cls=GroupedCommand, epilog=EXAMPLES)
 @_option("--tag", "tags", multiple=True, metavar="TAG", group="Input", help="Select the cases with this tag.")
+@_option("--grad", is_flag=True, group="Input",
+         help="Test the gradients of the operators, against central differences in float64, instead of the results.")
 @_option("-j", "--jobs", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
          group="Machine and runtime",
          help="Test N files in parallel, each in its own process.")
@@ -38,8 +41,8 @@ Examples:
 @_option("--json", "json_file", metavar="FILE", group="Output",
          help="Write the results as JSON. '-' is stdout; then there is no report.")
 @compiles(runs=True)
-def command(request: Request, tags: tuple[str, ...] = (), jobs: int = 1, junit_file: str | None = None,
-            json_file: str | None = None) -> int:
+def command(request: Request, tags: tuple[str, ...] = (), grad: bool = False, jobs: int = 1,
+            junit_file: str | None = None, json_file: str | None = None) -> int:
     """Compile every spec, also those in folders, and run its [[test.case]]s in child processes against its [test].
     Each file is tested separately; a file with errors counts as failed. The exit code is 1 if a case fails or
     compares nothing, and 5 if no case matches."""
@@ -68,7 +71,7 @@ def command(request: Request, tags: tuple[str, ...] = (), jobs: int = 1, junit_f
             write(STDOUT, "".join([f"{line}\n" for line in said]))
 
     with shown("testing", quiet=request.reporter.format != "text") as progress:
-        results = tested(opened, files, request.options, tags, jobs, progress, heard)
+        results = tested(opened, files, request.options, tags, jobs, progress, heard, grad)
     if live and (lines or len(files) > 1):                # for a single file that fails to compile, its errors suffice
         write(STDOUT, f"{summary(results)}\n")
     elif request.output not in (None, STDOUT):

@@ -1,0 +1,1 @@
+"""Gradients: programs of values that compute the derivatives of others."""

@@ -1,0 +1,306 @@
+"""Reverse accumulation over a program of values: the gradient of each is a value of the same kinds.
+
+For v[a] = Σ_r e(a, r), with the gradient g[a] of v, and each read x[φ(a, r)] in e:
+
+    x̄[b] += Σ { g[a] · ∂e/∂x[φ] : φ(a, r) = b }
+
+The index map φ is inverted (`index_inversion`): what it determines is an index, and the rest is summed over. Where it
+has no inverse, g · ∂e/∂x is scattered over the domain of the reader. Other values:
+
+- max, min: the gradient goes to the first position that attains the extreme;
+- a product over an axis: to each factor times all others, by two exclusive scans;
+- a scan by add: its gradient is scanned in the other direction; by max or min: it goes to where the extreme was met;
+- a scatter by add: its source has the gradient, and what is scattered has it at its index.
+
+After Griewank and Walther, Evaluating Derivatives (2nd edition, 2008), chapter 3, and, for index notation, Paszke et
+al., Getting to the Point: Index Sets and Parallelism-Preserving Autodiff (2021).
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ..core.dtypes import is_float
+from ..core.expr import TRUE, Expr, Op, Var, index, number
+from ..core.node import substitute
+from ..core.program import Scalar
+from ..loop.affine import canonical
+from ..loop.context import Context
+from ..loop.simplify import simplify
+from ..tensor.values import (
+    Axis,
+    Compute,
+    Define,
+    FailIf,
+    Inside,
+    Named,
+    Nest,
+    Output,
+    Read,
+    Reduce,
+    Scan,
+    Scatter,
+    TensorProgram,
+    Value,
+    ValueTable,
+    names_in,
+    operands_of,
+    reads_of,
+    shapes_of,
+    types_of,
+)
+from .formula_adjoints import Leaf, NotDifferentiable, both, times, under, weights
+from .index_inversion import inverse, within
+
+OTHER = {"up": "down", "down": "up"}
+
+
+class Gradients:
+    """The values of a program, and after `accumulate` those of its gradients."""
+
+    def __init__(self, program: TensorProgram, wanted: Iterable[str]) -> None:
+        """`wanted`: the arrays and scalars to differentiate with respect to."""
+        self.program, self.context = program, Context.of(program)
+        self.table = ValueTable(program.without(Define, FailIf, Output, Named))
+        self.table.names.taken.update(*[d.names for d in program.definitions],
+                                      *[names_in(d.value) for d in program.definitions if isinstance(d.value, Nest)])
+        self.types: dict[str, str] = {b.name: b.type for b in program.buffers.values()}
+        self.shapes: dict[str, tuple[Expr, ...]] = {b.name: b.axes for b in program.buffers.values()}
+        self.scalars = {s.name: s.type for s in program.all(Scalar)}
+        self.values: dict[str, Value] = {}
+        self.results: dict[Value, tuple[str, ...]] = {}
+        self.depends = set(wanted)                          # what depends on one of the wanted, smoothly
+        self.parts: dict[str, list[str]] = {}               # the summands of the gradient of each
+        self.order: list[Define] = []
+
+    def define(self, value: Value) -> str:
+        """A value that the gradients are made of."""
+        name = self.table.define(value)[0]
+        self.types[name], self.shapes[name] = types_of(value)[0], shapes_of(value)[0]
+        return name
+
+    def forward(self, definitions: Sequence[Define]) -> None:
+        """The values of the program itself. Their names stay as they are."""
+        for d in definitions:
+            self.order.append(d)
+            for name, dtype, shape in zip(d.names, types_of(d.value), shapes_of(d.value), strict=True):
+                self.types[name], self.shapes[name] = dtype, shape
+            if any(map(self.is_wanted, reads_of(d.value) if not isinstance(d.value, Nest) else ())) or any(
+                    name in self.depends for name in _whole(d.value)) or any(
+                    v in self.depends for v in _scalars(d.value, self.scalars)):
+                self.depends.update([n for n, t in zip(d.names, types_of(d.value), strict=True) if is_float(t)])
+
+    def is_wanted(self, leaf: Leaf) -> bool:
+        """Does something that is differentiated depend on this read?"""
+        return (leaf.buffer if isinstance(leaf, Read) else leaf.name) in self.depends
+
+    def seed(self, value: str, gradient: str) -> None:
+        """The gradient of a value is, or has as a summand, an array or another value."""
+        self.parts.setdefault(value, []).append(gradient)
+
+    def accumulate(self) -> None:
+        """The gradients of all that depends on what is wanted, the last value first."""
+        for d in reversed(self.order):
+            for name in d.names:
+                if name in self.depends and (g := self.gradient(name)) is not None:
+                    try:
+                        self.back(d, name, g)
+                    except NotDifferentiable as problem:
+                        raise NotDifferentiable(problem.what, problem.name or name) from None
+
+    def gradient(self, name: str) -> str | None:
+        """The value that is the gradient of another, of an array or of a scalar; None where it is 0."""
+        parts = self.parts.get(name, [])
+        if len(parts) > 1:
+            axes = self.axes(name)
+            at = tuple([a.var for a in axes])
+            total: Expr = self.read(parts[0], at)
+            for part in parts[1:]:
+                total = total + self.read(part, at)
+            self.parts[name] = [self.define(Compute(total.dtype, axes, total))]
+        return self.parts[name][0] if parts else None
+
+    def axes(self, name: str) -> tuple[Axis, ...]:
+        """The axes of an array, a value or a scalar."""
+        return self.table.axis_names.axes(self.shapes.get(name, ()))
+
+    def read(self, name: str, at: Sequence[Expr]) -> Read:
+        """An element of a value."""
+        return Read(name, tuple(at), self.types[name])
+
+    def back(self, d: Define, name: str, g: str) -> None:
+        """What the gradient `g` of a value gives to its operands."""
+        value = d.value
+        match value:
+            case Compute(_, axes, expr):
+                self.to_reads(axes, TRUE, expr, self.read(g, _at(axes)))
+            case Reduce(_, axes, over, "add", cond, expr):
+                self.to_reads((*axes, *over), cond, expr, self.read(g, _at(axes)))
+            case Reduce(_, axes, over, "max" | "min", cond, expr):
+                self.to_extremes(value, name, g)
+            case Reduce(_, axes, over, "mul", cond, expr):
+                self.to_factors(value, g)
+            case Scan(dtype, axes, along, "add", mode, direction, cond, expr):
+                scanned = self.define(Scan(dtype, axes, along, "add", mode, OTHER[direction], TRUE,
+                                           self.read(g, _at(axes))))
+                self.to_reads(axes, cond, expr, self.read(scanned, _at(axes)))
+            case Scan(fn="max" | "min"):
+                self.to_running_extremes(value, name, g)
+            case Scatter(_, source, _, axes, "add", at, cond, expr):
+                if source in self.depends:
+                    self.seed(source, g)
+                self.to_reads(axes, cond, expr, self.read(g, at))
+            case Nest():
+                raise NotDifferentiable("a loop nest that keeps the order of its iterations has no derivative")
+            case _:
+                raise NotDifferentiable(f"{value.head} by {getattr(value, 'fn', '?')} has no derivative")
+
+    # to the operands of a formula
+
+    def to_reads(self, axes: Sequence[Axis], cond: Expr, expr: Expr, g: Expr) -> None:
+        """What a formula over axes, weighted with `g`, gives to its operands."""
+        for leaf, (guard, weight) in weights(expr, g, self.is_wanted).items():
+            self.to_leaf(leaf, axes, both(cond, guard), weight)
+
+    def to_leaf(self, leaf: Leaf, axes: Sequence[Axis], cond: Expr, weight: Expr) -> None:
+        """What the elements over axes give to what they read by `leaf`."""
+        name = leaf.buffer if isinstance(leaf, Read) else leaf.name
+        dtype = leaf.dtype
+        at = leaf.index if isinstance(leaf, Read) else ()
+        element = self.axes(name)
+        own = [Axis(f"({a.name})", a.extent) for a in element]        # those of the readers have the same names
+        found = inverse(at, axes, own, self.context)
+        if found is None:
+            zeros = self.define(Compute(dtype, element, number(0.0, dtype)))
+            shape = self.shapes.get(name, ())
+            plain = [_unchecked(i) for i in at]
+            inside = _inside(zip(plain, shape, strict=True))
+            self.seed(name, self.define(Scatter(dtype, zeros, shape, tuple(axes), "add", tuple(plain),
+                                                both(cond, inside), weight)))
+            return
+        names = {o.var: a.var for o, a in zip(own, element, strict=True)}
+        over = self.table.axis_names.over([a.extent for a in found.free])
+        names |= {a.var: p.var for a, p in zip(found.free, over, strict=True)}
+        solved = {v: substitute(e, names) for v, e in found.solved.items()} | {
+            a.var: names[a.var] for a in found.free}
+        context = within((*element, *over), self.context)
+        weight = simplify(_at_indices(weight, solved), context)
+        cond = simplify(_at_indices(cond, solved), context)
+        inner, outer = _apart([substitute(c, names) for c in found.conds], {a.name for a in element},
+                              cond.variables | weight.variables)
+        cond = both(inner, cond)
+        if not over:
+            self.seed(name, self.define(Compute(dtype, element, under(both(outer, cond), weight))))
+            return
+        used = [a for a in element if a.name in cond.variables | weight.variables]
+        kept = self.table.axis_names.axes([a.extent for a in used])
+        axes_of = {a.var: k.var for a, k in zip(used, kept, strict=True)}
+        total = self.define(Reduce(dtype, kept, over, "add", substitute(cond, axes_of), substitute(weight, axes_of)))
+        if len(used) < len(element) or outer is not TRUE:
+            total = self.define(Compute(dtype, element, under(outer, self.read(total, _at(used)))))
+        self.seed(name, total)
+
+    # extremes and products
+
+    def to_extremes(self, value: Reduce, name: str, g: str) -> None:
+        """Of a maximum: to the first position that attains it, in the order of the reduced axes."""
+        position: Expr = index(0)
+        size: Expr = index(1)
+        for a in reversed(value.over):
+            position, size = canonical(position + a.var * size), canonical(size * a.extent)
+        attains = Op("eq", (value.expr, self.read(name, _at(value.axes))))
+        first = self.define(Reduce("i64", value.axes, value.over, "min", both(value.cond, attains), position))
+        self.to_reads((*value.axes, *value.over),
+                      both(value.cond, Op("eq", (position, self.read(first, _at(value.axes))))), value.expr,
+                      self.read(g, _at(value.axes)))
+
+    def to_running_extremes(self, value: Scan, name: str, g: str) -> None:
+        """Of a running maximum: each to the first position that attains it."""
+        along, is_up = value.scanned, value.direction == "up"
+        if value.mode != "inclusive":
+            raise NotDifferentiable(f"an exclusive scan by {value.fn} has no derivative")
+        axes = value.axes
+        before = self.define(value.replace(mode="exclusive"))
+        new = Op("gt" if value.fn == "max" else "lt", (value.expr, self.read(before, _at(axes))))
+        edge = index(-1) if is_up else canonical(along.extent)
+        where = self.define(Scan("i64", axes, value.axis, "max" if is_up else "min", "inclusive", value.direction, TRUE,
+                                 Op("where", (both(value.cond, new), along.var, edge))))
+        zeros = self.define(Compute(value.type, axes, number(0.0, value.type)))
+        to = self.read(where, _at(axes))
+        met = self.define(Scatter(
+            value.type, zeros, tuple([a.extent for a in axes]), axes, "add",
+            tuple([to if a is along else a.var for a in axes]), _inside([(to, along.extent)]), self.read(g, _at(axes))))
+        self.to_reads(axes, value.cond, value.expr, self.read(met, _at(axes)))
+
+    def to_factors(self, value: Reduce, g: str) -> None:
+        """Of a product: to each factor, times all others. Over several axes: one after the other."""
+        if len(value.over) > 1:
+            raise NotDifferentiable("a product over several axes has no derivative")
+        (over,) = value.over
+        axes = self.table.axis_names.axes([*[a.extent for a in value.axes], over.extent])
+        names = {a.var: b.var for a, b in zip((*value.axes, over), axes, strict=True)}
+        cond, expr = substitute(value.cond, names), substitute(value.expr, names)
+        parts = [self.define(Scan(value.type, axes, axes[-1].name, "mul", "exclusive", direction, cond, expr))
+                 for direction in ("up", "down")]
+        weight: Expr = self.read(g, _at(axes)[:-1])
+        for part in parts:
+            weight = times(weight, self.read(part, _at(axes)))
+        self.to_reads(axes, cond, expr, weight)
+
+
+def _apart(conds: Sequence[Expr], axes: set[str], used: frozenset[str]) -> tuple[Expr, Expr]:
+    """Conditions that are needed where something is evaluated that uses these names, and those that are not: they have
+    none of these axes."""
+    inner: Expr = TRUE
+    outer: Expr = TRUE
+    left, names = list(conds), used & axes
+    while met := [c for c in left if not names.isdisjoint(c.variables) or not c.variables & axes]:
+        for c in met:
+            inner, names = both(inner, c), names | (c.variables & axes)
+            left.remove(c)
+    for c in left:
+        outer = both(outer, c)
+    return inner, outer
+
+
+def _at(axes: Sequence[Axis]) -> tuple[Expr, ...]:
+    return tuple([a.var for a in axes])
+
+
+def _at_indices(e: Expr, solved: Mapping[Expr, Expr]) -> Expr:
+    """An expression with other indices, in canonical form."""
+    memo: dict[Expr, Expr] = dict(solved)
+
+    def go(n: Expr) -> Expr:
+        if n not in memo:
+            new: Expr = n.map(go)
+            memo[n] = canonical(new) if new.dtype == "i64" and new is not n else new
+        return memo[n]
+    return go(e)
+
+
+def _unchecked(e: Expr) -> Expr:
+    """An expression whose checked indices are not checked again: the value that was read has failed by now."""
+    def go(n: Expr) -> Expr:
+        return go(n.index) if isinstance(n, Inside) else n.map(go)
+    return go(e)
+
+
+def _inside(indices: Iterable[tuple[Expr, Expr]]) -> Expr:
+    """Are indices that are read inside their extents?"""
+    cond: Expr = TRUE
+    for i, extent in indices:
+        if reads_of(i):
+            cond = both(cond, both(Op("le", (index(0), i)), Op("lt", (i, extent))))
+    return cond
+
+
+def _whole(value: Value) -> tuple[str, ...]:
+    if isinstance(value, Nest):
+        return operands_of(value)
+    return (value.source,) if isinstance(value, Scatter) else ()
+
+
+def _scalars(value: Value, scalars: Mapping[str, str]) -> list[str]:
+    if isinstance(value, Nest):
+        return []
+    return [n.name for n in value.unique() if isinstance(n, Var) and n.name in scalars]

@@ -1,0 +1,193 @@
+"""Reverse accumulation over one formula: how much an element depends on each of its reads.
+
+    y[i] = x[i] · exp(x[i])      the weight of x[i]:  g[i] · exp(x[i]) + g[i] · x[i] · exp(x[i])
+
+The weight of a read is the derivative of the element with respect to it, times what the element is weighted with
+(Griewank and Walther, Evaluating Derivatives, 2nd edition, chapter 3). A part that is evaluated only under a condition
+has its weight under this condition, so that what happens in the other arm (1/0, an element outside) is of no effect.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..core.derivatives import derivative
+from ..core.dtypes import is_float
+from ..core.expr import FALSE, TRUE, Bitcast, Cast, Const, Expr, Op, Var, number
+from ..tensor.values import Pieces, Read, reads_of
+
+STEPS = frozenset(("floordiv", "truncdiv", "floor", "ceil", "trunc", "round", "sign"))      # constant between jumps
+Leaf = Read | Var
+Weights = dict[Leaf, tuple[Expr, Expr]]
+
+
+class NotDifferentiable(Exception):
+    """Something has no derivative. `what`: what it is; `name`: of the value whose formula it is in, once known."""
+
+    def __init__(self, what: str, name: str = "") -> None:
+        super().__init__(what)
+        self.what, self.name = what, name
+
+
+def weights(e: Expr, seed: Expr, is_wanted: Callable[[Leaf], bool]) -> Weights:
+    """For each wanted read, and each wanted scalar, of a formula: the condition under which the element depends on it,
+    and its weight there. `seed`: the weight of the element."""
+    depends = _dependents(e, is_wanted)
+    found: Weights = {}
+    if e not in depends:
+        return found
+    weight_of: dict[Expr, tuple[Expr, Expr]] = {e: (TRUE, seed)}
+    for part in _parents_first(e, depends):
+        guard, weight = weight_of[part]
+        if isinstance(part, Read | Var):
+            found[part] = guard, weight
+            continue
+        for operand, under, factor in _operands(part, depends):
+            more = both(guard, under), times(weight, factor) if factor is not None else _cast(weight, operand.dtype)
+            weight_of[operand] = _sum(weight_of[operand], more) if operand in weight_of else more
+    return found
+
+
+def _operands(part: Expr, depends: set[Expr]) -> list[tuple[Expr, Expr, Expr | None]]:
+    """The operands that matter, the condition under which each does, and the derivative with respect to it; None for a
+    conversion."""
+    match part:
+        case Op("where", (cond, yes, no)):
+            return [(arm, under, one(arm.dtype)) for arm, under in ((yes, cond), (no, Op("not", (cond,))))
+                    if arm in depends]
+        case Pieces(at, arms, bounds):
+            lows, highs = (None, *bounds), (*bounds, None)
+            return [(arm, both(TRUE if low is None else Op("le", (low, at)),
+                               TRUE if high is None else Op("lt", (at, high))), one(arm.dtype))
+                    for arm, low, high in zip(arms, lows, highs, strict=True) if arm in depends]
+        case Cast(_, arg):
+            return [(arg, TRUE, None)]
+        case Op(fn, args):
+            made: list[tuple[Expr, Expr, Expr | None]] = []
+            for n, arg in enumerate(args):
+                if arg in depends:
+                    slope = _slope(part, n)
+                    if slope is None:
+                        raise NotDifferentiable(f"the derivative of {fn} is not known")
+                    made.append((arg, TRUE, slope))
+            return made
+    raise NotDifferentiable(f"{part.head or type(part).__name__.lower()} has no derivative")
+
+
+def _slope(e: Op, n: int) -> Expr | None:
+    match e:
+        case Op("pow", (x, _)) if n == 1:                    # log(0) · 0^y is 0 for y > 0
+            return Op("where", (Op("eq", (x, number(0.0, x.dtype))), number(0.0, x.dtype), Op("log", (x,)) * e))
+        case Op("conj" | "real"):                            # of real numbers
+            return one(e.dtype)
+    return derivative(e, n)
+
+
+def _dependents(e: Expr, is_wanted: Callable[[Leaf], bool]) -> set[Expr]:
+    """The parts through which the element depends on wanted leaves, and depends smoothly."""
+    found: set[Expr] = set()
+    done: set[Expr] = set()
+    stack: list[tuple[Expr, bool]] = [(e, False)]
+    while stack:
+        part, is_ready = stack.pop()
+        if part in done:
+            continue
+        operands = _smooth_operands(part)
+        if not is_ready:
+            stack.append((part, True))
+            stack += [(o, False) for o in operands if o not in done]
+            continue
+        done.add(part)
+        if is_wanted(part) if isinstance(part, Read | Var) else any(o in found for o in operands):
+            found.add(part)
+    return found
+
+
+def _smooth_operands(part: Expr) -> tuple[Expr, ...]:
+    """The operands on which a part depends but by steps."""
+    match part:
+        case Read() | Var() | Const():
+            return ()
+        case Pieces(_, arms):
+            return arms
+        case Op("where", (_, yes, no)):
+            return yes, no
+        case Op(fn, args):
+            return () if fn in STEPS or not is_float(part.dtype) else args
+        case Cast(dtype, arg):
+            return (arg,) if is_float(dtype) and is_float(arg.dtype) else ()
+        case Bitcast(_, arg):
+            return (arg,) if is_float(arg.dtype) else ()
+    return ()
+
+
+def _parents_first(e: Expr, within: set[Expr]) -> list[Expr]:
+    """The parts, each after all that it is an operand of."""
+    order: list[Expr] = []
+    done: set[Expr] = set()
+    stack = [(e, False)]
+    while stack:
+        part, is_ready = stack.pop()
+        if is_ready:
+            order.append(part)
+        elif part not in done:
+            done.add(part)
+            stack.append((part, True))
+            stack += [(o, False) for o in _smooth_operands(part) if o in within]
+    return order[::-1]
+
+
+def _sum(a: tuple[Expr, Expr], b: tuple[Expr, Expr]) -> tuple[Expr, Expr]:
+    """Two weights of one part, under the condition that either holds."""
+    if a[0] is b[0]:
+        return a[0], plus(a[1], b[1])
+    return either(a[0], b[0]), plus(under(*a), under(*b))
+
+
+def under(cond: Expr, e: Expr) -> Expr:
+    """The expression where a condition holds; else 0."""
+    return e if cond is TRUE else Op("where", (cond, e, number(0.0, e.dtype)))
+
+
+def both(a: Expr, b: Expr) -> Expr:
+    """Do both conditions hold? The second is evaluated only where the first does."""
+    if a is TRUE or a is b:
+        return b
+    if b is TRUE or a is FALSE:
+        return a
+    return Op("where", (a, b, FALSE)) if reads_of(b) else Op("and", (a, b))
+
+
+def either(a: Expr, b: Expr) -> Expr:
+    """Does one of two conditions hold?"""
+    return TRUE if TRUE in (a, b) else a if a is b else Op("where", (a, TRUE, b))
+
+
+def one(dtype: str) -> Const:
+    """The number 1 of a type."""
+    return number(1.0, dtype)
+
+
+def times(a: Expr, b: Expr) -> Expr:
+    """a · b in a simple form."""
+    for x, y in ((a, b), (b, a)):
+        match x:
+            case Const(1.0 | 1):
+                return y
+            case Const(-1.0 | -1):
+                return Op("neg", (y,))
+            case Op("sub", (Const(0.0), z)):
+                return Op("neg", (times(y, z),))
+            case Op("neg", (z,)):
+                return Op("neg", (times(y, z),))
+            case Op("div", (Const(1.0), z)):
+                return Op("div", (y, z))
+    return Op("mul", (a, b))
+
+
+def plus(a: Expr, b: Expr) -> Expr:
+    """a + b, or a - c where b is -c."""
+    return Op("sub", (a, b.args[0])) if isinstance(b, Op) and b.fn == "neg" else Op("add", (a, b))
+
+
+def _cast(e: Expr, dtype: str) -> Expr:
+    return e if e.dtype == dtype else Cast(dtype, e)

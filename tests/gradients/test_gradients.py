@@ -1,0 +1,156 @@
+"""Gradients of programs of values: what they are, and that they are right."""
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import caten
+from caten import driver
+from caten.core import scalars
+from caten.core.text import show
+from caten.errors import CatenError
+from caten.frontend import operator_library as library
+from caten.frontend.spec import SpecText
+from caten.gradients import adjoints
+from caten.gradients.gradient_program import gradient_program
+from caten.loading import load_programs
+from caten.options import Options
+from caten.tensor.values import Compute, Reduce, Scatter, TensorProgram
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def gradient(body: str, inputs: str = "x{float}[M N]", outputs: str = "y{float}[...]", wrt: tuple[str, ...] = ()) -> TensorProgram:
+    text = f"""[composite]
+name = "F"
+inputs = [{", ".join(f'"{each}"' for each in inputs.split("; "))}]
+outputs = ["{outputs}"]
+
+[composite.implementation]
+lang = "python"
+code = '''
+{body}
+'''
+"""
+    options = Options()
+    (op,) = load_programs(SpecText("f.toml", text, "toml"), options)
+    values = driver.advance(op, "tensor", options)
+    assert isinstance(values, TensorProgram)
+    found = gradient_program(values, wrt)
+    driver.advance(found, "loop", options)                       # it is verified there
+    return found
+
+
+def values(program: TensorProgram) -> list[str]:
+    return [re.sub(r"\s+", " ", show(d.value).strip()) for d in program.definitions]
+
+
+def test_a_product_has_two_products_as_its_gradients() -> None:
+    assert values(gradient("return x @ w", "x{float}[M K]; w{float}[K N]")) == [
+        "(reduce f32 ((i M) (j K)) ((p N)) add true (* (read grad_y i p) (read w j p)))",
+        "(reduce f32 ((i K) (j N)) ((p M)) add true (* (read grad_y p j) (read x p i)))"]
+
+
+@pytest.mark.parametrize(("body", "found"), [
+    ("return np.transpose(x)", ["(compute f32 ((i M) (j N)) (read grad_y j i))"]),
+    ("return x[::-1, 1:]", ["(compute f32 ((i M) (j N)) (where (<= 0 (- j 1)) (read grad_y (- (- M i) 1) (- j 1)) 0.0))"]),
+    ("return np.broadcast_to(x[:, :1], (M, N))", ["(reduce f32 ((i M)) ((p N)) add true (read grad_y i p))", "(compute f32 ((i M) (j N)) (where (= 0 j) (read v0 i) 0.0))"]),
+    ("return x.reshape(-1)", ["(compute f32 ((i M) (j N)) (read grad_y (+ (* N i) j)))"]),
+    ("return x.sum(axis=1)", ["(compute f32 ((i M) (j N)) (read grad_y i))"]),
+    ("return np.cumsum(x, axis=1)", ["(scan f32 ((i M) (j N)) j add inclusive down true (read grad_y i j))"]),
+    ("return np.tile(x, (2, 1))", None), ("return np.repeat(x, 3, axis=0)", None), ("return np.concatenate((x, 2 * x), axis=1)", None)])
+def test_views_and_sums_have_views_and_sums(body: str, found: list[str] | None) -> None:
+    made = gradient(body)
+    assert found is None or values(made) == found
+    assert not any(isinstance(d.value, Scatter) for d in made.definitions)
+
+
+def test_what_is_gathered_is_scattered() -> None:
+    made = gradient("return x[i]", "x{float}[M N]; i{int}[K]", wrt=("x",))
+    assert [type(d.value) for d in made.definitions if not isinstance(d.value, Compute)] == [Reduce, Scatter]      # the check, and the gradient
+    assert made.checks                                             # an index outside fails here as it does there
+
+
+def test_a_convolution_has_convolutions() -> None:
+    made = gradient("return conv2d(x, f)", "x{float}[N C H W]; f{float}[O C 3 3]")
+    assert [type(d.value) for d in made.definitions] == [Reduce, Reduce]
+
+
+def test_the_second_derivative() -> None:
+    """Of x³, as the gradient of the gradient."""
+    first = gradient("return x * x * x", "x{float}[N]")
+    second = gradient_program(first, ("x",))
+    driver.advance(second, "loop", Options())
+    assert "grad_grad_x" in second.buffers
+
+
+@pytest.mark.parametrize(("body", "why"), [
+    ("y = np.zeros_like(x)\ny[0, 0] = x[0, 0]\nfor i in range(1, M):\n    for j in range(1, N):\n        y[i, j] = y[i - 1, j] * y[i, j - 1] + x[i, j]\nreturn y", "keeps the order"),
+    ("return lgamma(x)", "lgamma"), ("return cumprod(x)", "scan by mul")])
+def test_what_has_no_gradient_is_refused_where_it_stands(body: str, why: str) -> None:
+    with pytest.raises(CatenError, match=rf"(?s)E676: F has no gradient: .*{why}"):
+        gradient(body)
+
+
+def test_what_has_nothing_to_differentiate_says_so() -> None:
+    with pytest.raises(CatenError, match="E677: F has no output of floats"):
+        gradient("return x > 0", outputs="y{bool}[M N]")
+    with pytest.raises(CatenError, match="E677: F: 'k' is no input of floats"):
+        gradient("return x + k.astype(np.float32)", "x{float}[N]; k{int}[N]", wrt=("k",))
+
+
+def test_an_arm_that_is_not_taken_has_no_effect() -> None:
+    """The derivative of log at -1 is no NaN where another arm is taken."""
+    found = caten.test("""[composite]
+name = "F"
+inputs = ["x{float}[N]"]
+outputs = ["y{float}[N]"]
+
+[composite.implementation]
+lang = "python"
+code = "return np.where(x > 0.1, np.log(x), x * x) + np.where(x > 0, np.sqrt(x), 0)"
+
+[[composite.test.case]]
+name = "both arms"
+sizes = { N = 60 }
+""", grad=True)
+    assert found.passed, found.files[0].cases
+
+
+SAMPLES = ("softmax", "layernorm", "conv2d", "gemm", "gather", "mlp", "prefix_sum")
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_gradients_of_samples(name: str) -> None:
+    found = caten.test(ROOT / "samples" / f"{name}.toml", grad=True)
+    assert found.passed, [c for f in found.files for c in f.cases if not c.passed]
+
+
+# What has no gradient, yet: loops in order, and what works on the bits of numbers.
+NONE = {"polyval", "cumprod", "lgamma", "betaln", "scatter", "scatter_add", "scatter_max", "index_fill", "segment_sum", "weighted_bincount", "interp", "cholesky", "lu", "triangular_solve", "solve",
+        "inverse", "det", "qr", "topk", "sort", "median", "quantile", "unique_counts", "nanmedian", "mode", "kthvalue", "csr_matvec", "csr_matmul", "coo_matvec", "coo_matmul", "csr_to_dense"}
+FAMILIES = [f for f in sorted({e.family for e in library.entries()}) if f not in ("random", "rejection", "bits", "creation", "transforms", "sorting", "sparse", "linear_algebra")]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_gradients_of_the_library(family: str, nightly: bool) -> None:
+    entries = [e for e in library.entries() if e.family == family and e.name not in NONE]
+    entries = entries if nightly else entries[len(family) % min(12, len(entries))::12]
+    found = caten.test(library.FOLDER / f"{family}.toml", grad=True, only=[c["name"] for e in entries for c in e.table["test"]["case"]], opt=2 if nightly else 0)
+    bad = [c for f in found.files for c in f.cases if not c.passed and c.status != "vacuous"]
+    assert not bad, bad
+    assert not [d for f in found.files for d in f.diagnostics]
+
+
+def test_a_wrong_derivative_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(scalars.OPERATORS, "tanh", replace(scalars.OPERATORS["tanh"], derivative=("(- 1 (tanh x))",)))
+    found = caten.test(library.FOLDER / "activations.toml", only=("mish",), grad=True)
+    assert [c.status for f in found.files for c in f.cases if c.status not in ("ok", "vacuous")]
+
+
+def test_a_scan_that_goes_the_wrong_way_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adjoints, "OTHER", {"up": "up", "down": "down"})
+    assert not caten.test(library.FOLDER / "cumulative.toml", only=("cumsum",), grad=True).passed
