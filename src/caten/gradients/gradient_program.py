@@ -18,6 +18,7 @@ from ..core.text import Text
 from ..core.unique_names import Names
 from ..errors import error
 from ..tensor.canonical_values import canonical_values
+from ..tensor.nest_sources import without_callers_outputs
 from ..tensor.values import Compute, Define, FailIf, Named, Output, TensorProgram
 from .adjoints import Gradients
 from .formula_adjoints import NotDifferentiable
@@ -29,6 +30,7 @@ def gradient_program(program: TensorProgram, wrt: Sequence[str] = ()) -> TensorP
     Its inputs are those of the program, and for each output of floats `Y` the array `grad_Y`; its outputs are `grad_X`
     for each input `X`. An array that is input and output has its own gradient as `grad_Y_in`. CatenError E676 where
     something has no derivative, E677 where nothing can be differentiated."""
+    program = without_callers_outputs(program)
     names = Names.of(program)
     outputs = {o.name: o.value for o in program.outputs if is_float(program.buffers[o.name].type)}
     inputs = _inputs(program)

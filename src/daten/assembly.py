@@ -1,0 +1,177 @@
+"""A graph as one program of values: the values of all its operators, over the arrays that are there.
+
+Extents become sizes: equal extents of the arrays one size, 1 the number. Where two extents are equal in this graph and
+not by their formulas, the program requires it. So a graph is compiled once for all sizes with these equalities.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from caten.core.expr import Expr, Op, Var, index, number
+from caten.core.node import Node, substitute
+from caten.core.program import Buffer, Check, Ensure, Opt, Outputs, Scalar, Size, Target
+from caten.core.text import Text
+from caten.loop.affine import canonical, text_of
+from caten.loop.context import Context
+from caten.tensor.canonical_values import canonical_values
+from caten.tensor.index_maps import renamed, with_reads
+from caten.tensor.values import (
+    Compute,
+    FailIf,
+    Inside,
+    Nest,
+    Output,
+    Read,
+    TensorProgram,
+    Value,
+    ValueTable,
+    shapes_of,
+)
+
+from .graph import Call, Constant, Ref, in_order
+
+Key = tuple[object, ...]
+
+
+def leaves_of(wanted: Sequence[Ref]) -> tuple[list[Call], list[Ref]]:
+    """The operators to run, in order, and the arrays that they read."""
+    calls = list(in_order(wanted))
+    found: dict[int, Ref] = {}
+    for call in calls:
+        for r in call.inputs:
+            if r.array is not None:
+                found.setdefault(id(r.array), r)
+    return calls, list(found.values())
+
+
+def key_of(wanted: Sequence[Ref], calls: Sequence[Call], leaves: Sequence[Ref]) -> Key:
+    """What the program of a graph depends on: its operators and how they are connected, the element types of the
+    arrays, and which of their extents are equal."""
+    numbers: dict[int, int] = {id(call): n for n, call in enumerate(calls)}
+    arrays = {id(r.array): n for n, r in enumerate(leaves)}
+
+    def named(r: Ref) -> Key:
+        if isinstance(r.node, Constant):
+            return "c", repr(r.node.value), r.node.dtype
+        return ("a", arrays[id(r.array)]) if r.array is not None else ("v", numbers[id(r.node)], r.index)
+    extents: dict[int, int] = {1: 0}
+    shapes = tuple([(r.dtype, tuple([extents.setdefault(e, len(extents)) for e in r.shape])) for r in leaves])
+    return shapes, tuple([(id(call.template), *map(named, call.inputs)) for call in calls]), tuple(map(named, wanted))
+
+
+def assembled(wanted: Sequence[Ref], calls: Sequence[Call], leaves: Sequence[Ref]) -> TensorProgram:
+    """The program that computes results of operators."""
+    return _Assembling(leaves, calls).program(wanted)
+
+
+class _Assembling:
+    def __init__(self, leaves: Sequence[Ref], calls: Sequence[Call]) -> None:
+        self.calls = calls
+        self.sizes: dict[int, Expr] = {1: index(1)}
+        for r in leaves:
+            for e in r.shape:
+                self.sizes.setdefault(e, Var(f"size{len(self.sizes) - 1}", "i64"))
+        self.names: dict[tuple[int, int], str] = {}            # (node, result) -> array or value
+        self.extents: dict[str, tuple[Expr, ...]] = {}
+        self.buffers: list[Buffer] = []
+        for n, r in enumerate(leaves):
+            shape = tuple([self.sizes[e] for e in r.shape])
+            self.buffers.append(Buffer(f"in{n}", r.dtype, shape, tuple(range(len(shape))), "in"))
+            self.extents[f"in{n}"] = shape
+        self.arrays = {id(r.array): f"in{n}" for n, r in enumerate(leaves)}
+        self.facts: list[Node] = [Size(e.name) for e in self.sizes.values() if isinstance(e, Var)]
+        target = next((f for c in calls for f in c.template.program.all(Target)), None)
+        base = TensorProgram("Graph", (*self.buffers, *self.facts, *([target] if target is not None else []), Opt(2)))
+        self.base, self.context = base, Context.of(base)
+        self.table = ValueTable(base)
+        self.checks: list[FailIf] = []
+        self.ensured: list[Node] = []
+        self.row = 0
+        self.constants: dict[str, Expr] = {}
+
+    def program(self, wanted: Sequence[Ref]) -> TensorProgram:
+        """The whole."""
+        for call in self.calls:
+            self.add(call)
+        results, outputs = list[Buffer](), list[Output]()
+        for n, r in enumerate(wanted):
+            name = self.name(r)
+            shape = self.extents[name]
+            results.append(Buffer(f"out{n}", r.dtype, shape, tuple(range(len(shape))), "out"))
+            if name in self.arrays.values() or name in {o.value for o in outputs}:
+                axes = self.table.axis_names.axes(shape)
+                copy = Read(name, tuple([a.var for a in axes]), r.dtype)
+                name = self.table.define(Compute(r.dtype, axes, copy))[0]
+            outputs.append(Output(f"out{n}", name))
+        return canonical_values(self.base.replace(clauses=(
+            Outputs(tuple([b.name for b in results])), *self.base.clauses, *results, *self.ensured,
+            *self.table.definitions, *self.checks, *outputs)))
+
+    def name(self, r: Ref) -> str:
+        """What an array or a value is called."""
+        if isinstance(r.node, Constant):
+            value = number(r.node.value, r.node.dtype)          # type: ignore[arg-type]   # of the kind of the type
+            name = self.table.define(Compute(r.node.dtype, (), value))[0]
+            self.constants[name], self.extents[name] = value, ()
+            return name
+        return self.arrays[id(r.array)] if r.array is not None else self.names[id(r.node), r.index]
+
+    def add(self, call: Call) -> None:
+        """The values of one operator."""
+        template, program = call.template, call.template.program
+        names: dict[str, str] = {}
+        sizes: dict[Expr, Expr] = {}
+        scalars = {s.name: s.type for s in program.all(Scalar)}
+        later: list[tuple[Expr, Expr]] = []
+        for name, r, shape in zip(template.inputs, call.inputs, template.input_shapes, strict=True):
+            names[name] = self.name(r)
+            if name in scalars:
+                sizes[Var(name, scalars[name])] = self.constants.get(names[name],
+                                                                     Read(names[name], (), scalars[name]))
+            for own, extent in zip(shape, self.extents[names[name]], strict=True):
+                if isinstance(own, Var):
+                    if canonical(sizes.setdefault(own, extent)) is not canonical(extent):
+                        later.append((sizes[own], extent))
+                else:
+                    later.append((own, extent))
+        for a, b in later:
+            self.require(Op("eq", (canonical(substitute(a, sizes)), canonical(b))), f"{program.name}: extents differ")
+        rows: dict[int, int] = {}
+        texts = {c.row: c.text for c in program.all(Check)}
+        for ensure in program.all(Ensure):
+            rows[ensure.row] = self.require(substitute(ensure.cond, sizes), texts.get(ensure.row, ""))
+        for check in program.checks:
+            rows.setdefault(check.row, self.new_row(texts.get(check.row, "")))
+        for d in program.definitions:
+            value = self.placed(renamed(d.value, names), sizes, rows)
+            made = self.table.define(value)
+            for own_name, new, extents in zip(d.names, made, shapes_of(value), strict=True):
+                names[own_name], self.extents[new] = new, extents
+        self.checks += [c.renamed(names).replace(row=rows[c.row]) for c in program.checks]
+        outputs = {o.name: o.value for o in program.outputs}
+        for n, name in enumerate(template.outputs):
+            self.names[id(call), n] = names[outputs[name]]
+
+    def placed(self, value: Value, sizes: dict[Expr, Expr], rows: dict[int, int]) -> Value:
+        """A value of a template with the sizes, numbers and checks of the graph."""
+        if self.constants and not isinstance(value, Nest):
+            value = with_reads(value, lambda r: self.constants.get(r.buffer, r))
+        made: Value = substitute(value, sizes)
+        inside = {n: n.replace(row=rows.get(n.row, 0)) for n in made.unique() if isinstance(n, Inside) and n.row}
+        return substitute(made, inside) if inside else made
+
+    def require(self, cond: Expr, text: str) -> int:
+        """A condition on sizes that must hold at the call: its number."""
+        if self.context.proves(cond):
+            return 0
+        known = next((e.row for e in self.ensured if isinstance(e, Ensure) and e.cond is cond), None)
+        if known is not None:
+            return known
+        row = self.new_row(text or f"the condition {text_of(cond)} does not hold")
+        self.ensured.append(Ensure(row, cond))
+        return row
+
+    def new_row(self, text: str) -> int:
+        self.row += 1
+        self.ensured.append(Check(self.row, Text(text)))
+        return self.row

@@ -1,0 +1,92 @@
+"""The graph of lazy tensors: arrays, numbers, and operators applied to them. Nothing in it is computed."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .templates import Template
+
+Shape = tuple[int, ...]
+
+
+@dataclass(eq=False)
+class Leaf:
+    """An array that is there."""
+
+    array: np.ndarray
+    dtype: str
+
+    @property
+    def shape(self) -> Shape:
+        return self.array.shape
+
+
+@dataclass(eq=False)
+class Constant:
+    """A number: an array without axes that every graph has in its code."""
+
+    value: complex
+    dtype: str
+    shape: Shape = ()
+
+
+@dataclass(eq=False)
+class Call:
+    """An operator applied to arrays. `computed`: its results, once there are any."""
+
+    template: Template
+    inputs: tuple[Ref, ...]
+    shapes: tuple[Shape, ...]
+    computed: list[np.ndarray | None] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.computed = [None] * len(self.shapes)
+
+
+@dataclass(frozen=True)
+class Ref:
+    """One result of a node."""
+
+    node: Leaf | Constant | Call
+    index: int = 0
+
+    @property
+    def shape(self) -> Shape:
+        return self.node.shapes[self.index] if isinstance(self.node, Call) else self.node.shape
+
+    @property
+    def dtype(self) -> str:
+        return self.node.template.dtypes[self.index] if isinstance(self.node, Call) else self.node.dtype
+
+    @property
+    def array(self) -> np.ndarray | None:
+        """The array, if it is there."""
+        if isinstance(self.node, Leaf):
+            return self.node.array
+        return self.node.computed[self.index] if isinstance(self.node, Call) else None
+
+
+def called(template: Template, inputs: Iterable[Ref]) -> tuple[Ref, ...]:
+    """An operator applied to arrays: its results."""
+    given = tuple(inputs)
+    node = Call(template, given, template.shapes([r.shape for r in given]))
+    return tuple([Ref(node, n) for n in range(len(node.shapes))])
+
+
+def in_order(wanted: Iterable[Ref]) -> Iterator[Call]:
+    """The operators that these need, each after those that it needs; not what is computed already."""
+    done: set[int] = set()
+    stack: list[tuple[Ref, bool]] = [(r, False) for r in reversed(list(wanted))]
+    while stack:
+        ref, is_ready = stack.pop()
+        node = ref.node
+        if not isinstance(node, Call) or (not is_ready and (id(node) in done or ref.array is not None)):
+            continue
+        if is_ready:
+            yield node
+            continue
+        done.add(id(node))
+        stack.append((ref, True))
+        stack += [(r, False) for r in reversed(node.inputs)]

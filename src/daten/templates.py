@@ -1,0 +1,126 @@
+"""Operators as programs of values with holes: what a graph is put together from.
+
+A template is the tensor level of an operator for some element types, ranks and attributes. Its sizes are names; a graph
+gives them their extents. It is made once per process, and so is its gradient.
+"""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from caten import driver, loading
+from caten.core.dtypes import DTYPES, is_float
+from caten.core.expr import Expr, Var
+from caten.core.program import Scalar
+from caten.core.size_formula import evaluate
+from caten.errors import error
+from caten.frontend import operator_library
+from caten.frontend.composite import Composite
+from caten.frontend.generic_signature import is_value, of_call, tuples
+from caten.frontend.spec import SpecText, composites_of
+from caten.gradients.gradient_program import gradient_program
+from caten.options import Instance, Options
+from caten.tensor.nest_sources import without_callers_outputs
+from caten.tensor.values import TensorProgram
+
+OPTIONS = Options()
+
+
+class Template:
+    """An operator. `inputs` and `outputs`: the names of its arrays."""
+
+    def __init__(self, program: TensorProgram, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        self.program, self.inputs, self.outputs = without_callers_outputs(program), tuple(inputs), tuple(outputs)
+        buffers = program.buffers
+        scalars = {s.name: s.type for s in program.all(Scalar)}
+        self.dtypes = tuple([buffers[name].type for name in self.outputs])
+        self.input_dtypes = tuple([buffers[n].type if n in buffers else scalars[n] for n in self.inputs])
+        self.input_shapes: tuple[tuple[Expr, ...], ...] = tuple([buffers[n].shape if n in buffers else ()
+                                                                 for n in self.inputs])
+        self.output_shapes = tuple([buffers[name].shape for name in self.outputs])
+        self._gradients: dict[tuple[bool, ...], Template] = {}
+
+    def __repr__(self) -> str:
+        return f"<{self.program.name}({', '.join(self.inputs)}) -> {', '.join(self.outputs)}>"
+
+    def shapes(self, given: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
+        """The shapes of the results, from those of the inputs. E675 for inputs that do not fit."""
+        sizes: dict[str, int] = {}
+        for name, shape, own in zip(self.inputs, given, self.input_shapes, strict=True):
+            if len(shape) != len(own):
+                raise error("E675", f"{self.program.name}: {name} has {len(shape)} axes, not {len(own)}")
+            for extent, e in zip(shape, own, strict=True):
+                if isinstance(e, Var) and sizes.setdefault(e.name, extent) != extent:
+                    raise error("E675", f"{self.program.name}: {e.name} is {sizes[e.name]}, and {extent} by {name}")
+        return tuple([tuple([int(evaluate(e, sizes)) for e in shape]) for shape in self.output_shapes])
+
+    def gradient(self, wanted: tuple[bool, ...]) -> Template:
+        """The operator of the gradients with respect to some of the inputs. Its inputs are those of the operator, then
+        the gradient of each output of floats."""
+        if wanted not in self._gradients:
+            names = [n for n, want in zip(self.inputs, wanted, strict=True) if want]
+            made = gradient_program(self.program, names)
+            buffers = [b.name for b in made.buffers.values()]
+            seeds = [b for b in buffers if made.buffers[b].access == "in" and b not in self.inputs]
+            self._gradients[wanted] = Template(made, [*self.inputs, *seeds],
+                                               [b for b in buffers if made.buffers[b].access == "out"])
+        return self._gradients[wanted]
+
+    @property
+    def seeded(self) -> tuple[int, ...]:
+        """The outputs that have a gradient: those of floats."""
+        return tuple([n for n, dtype in enumerate(self.dtypes) if is_float(dtype)])
+
+
+@cache
+def of_spec(spec: SpecText, name: str, instance: Instance) -> Template:
+    """The template of an operator of a spec."""
+    (op,) = loading.loaded([spec], Options(instances=(instance,) if instance.arrays or instance.attributes else (),
+                                           only=(name,)))
+    program = driver.advance(op, "tensor", OPTIONS)
+    assert isinstance(program, TensorProgram)
+    composite = composite_of(spec, name)
+    return Template(program, composite.inputs, composite.outputs)
+
+
+@cache
+def composite_of(spec: SpecText, name: str) -> Composite:
+    """An operator of a spec, as it is declared."""
+    (found,) = [c for c in composites_of(spec, OPTIONS)[0] if c.name == name]
+    return found
+
+
+def of_call_with(spec: SpecText, name: str, inputs: Sequence[tuple[str, tuple[int, ...]]],
+                 attributes: Mapping[str, Any]) -> Template:
+    """The template for inputs with these element types and shapes."""
+    composite = composite_of(spec, name)
+    given = {n: tuples(value) for n, value in attributes.items()}
+    for n, value in given.items():
+        if not is_value(value):
+            raise error("E675", f"{name}: the attribute '{n}' is {value!r}",
+                        hint="it may be a number, True, False, None, a text, or a tuple of them")
+    instance = of_call(composite.generic, dict(zip(composite.inputs, inputs, strict=False)), given)
+    return of_spec(spec, name, instance)
+
+
+def of_library(name: str, inputs: Sequence[tuple[str, tuple[int, ...]]], attributes: Mapping[str, Any]) -> Template:
+    """The template of an operator of the library."""
+    return of_call_with(_library_spec(name), name, inputs, attributes)
+
+
+_library_spec = cache(operator_library.spec_of)
+
+
+def of_body(code: str, inputs: Sequence[tuple[str, tuple[int, ...]]]) -> Template:
+    """The template of an expression of NumPy over `x0`, `x1` … that has no operator in the library, such as `x0[1:]`.
+    Its elements are of the type of the first."""
+    def declared(n: int, dtype: str, shape: tuple[int, ...]) -> str:
+        extents = " ".join([f"N{n}_{k}" if e != 1 else "1" for k, e in enumerate(shape)])
+        return f'"x{n}{{{DTYPES[dtype].numpy}}}[{extents}]"'
+    inputs_text = ", ".join([declared(n, *each) for n, each in enumerate(inputs)])
+    result = f"y{{{DTYPES[inputs[0][0]].numpy}}}[...]"
+    text = (f'[composite]\nname = "Expression"\ninputs = [{inputs_text}]\noutputs = ["{result}"]\n\n'
+            f"[composite.implementation]\nlang = \"python\"\ncode = '''\nreturn {code}\n'''\n")
+    return of_spec(SpecText("<expression>", text, "toml"), "Expression", Instance((), (), ""))
+

@@ -1,0 +1,211 @@
+"""Lazy tensors: what NumPy gives, gradients, and that a graph like one before compiles nothing."""
+from __future__ import annotations
+
+import gc
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import daten
+from caten.errors import CatenError
+from daten import Tensor, realization, realize
+
+rng = np.random.default_rng(3)
+
+
+def real(*shape: int, dtype: str = "float64") -> np.ndarray:
+    return rng.standard_normal(shape).astype(dtype)
+
+
+X, Y, V = real(4, 6), real(4, 6), real(6)
+
+
+@pytest.mark.parametrize(("made", "expected"), [
+    (lambda: Tensor(X) + Tensor(V) * 2 - 1, lambda: X + V * 2 - 1),
+    (lambda: 1 / (Tensor(X) ** 2 + 1), lambda: 1 / (X ** 2 + 1)),
+    (lambda: Tensor(X) @ Tensor(Y).T, lambda: X @ Y.T),
+    (lambda: (Tensor(X) - Tensor(X).max(axis=1, keepdims=True)).exp().sum(axis=1), lambda: np.exp(X - X.max(1, keepdims=True)).sum(1)),
+    (lambda: Tensor(X)[1:, ::-2], lambda: X[1:, ::-2]), (lambda: Tensor(X)[-1, None, ...], lambda: X[-1, None, ...]),
+    (lambda: Tensor(X).reshape(3, -1).softmax(axis=0), lambda: np.exp(X.reshape(3, -1)) / np.exp(X.reshape(3, -1)).sum(0)),
+    (lambda: Tensor(X).reshape((2, 2, 6)).transpose(2, 0, 1), lambda: X.reshape(2, 2, 6).transpose(2, 0, 1)),
+    (lambda: (Tensor(X) > Tensor(V)).where(Tensor(X), 0.0), lambda: np.where(X > V, X, 0)),
+    (lambda: Tensor(X).sort(axis=1) * 2, lambda: np.sort(X, axis=1) * 2),
+    (lambda: Tensor(X).take(Tensor(np.array([3, 0, -1])), axis=0), lambda: X[[3, 0, -1]]),
+    (lambda: abs(-Tensor(X)).mean(), lambda: np.abs(X).mean()), (lambda: Tensor(X).astype("int32") + 3, lambda: X.astype(np.int32) + 3),
+    (lambda: Tensor(X[:0]).sum(axis=0) + Tensor(V), lambda: V), (lambda: Tensor(X).softmax(axis=1).sum(axis=1), lambda: np.ones(4)),
+    (lambda: Tensor(X).topk(k=2)[0], lambda: np.sort(X, 1)[:, :-3:-1])])
+def test_what_numpy_gives(made: Any, expected: Any) -> None:
+    found = made()
+    assert found.shape == expected().shape                          # known before anything is computed
+    assert found.dtype == str(expected().dtype)
+    np.testing.assert_allclose(found.numpy(), expected(), rtol=1e-9, atol=1e-12)
+
+
+def test_nothing_is_computed_before_it_is_asked_for() -> None:
+    x = Tensor(X)
+    y = x.exp()
+    assert repr(y) == "Tensor(float64[4, 6], by exp)"
+    assert y._ref.array is None
+    assert np.asarray(y).shape == (4, 6)
+    assert repr(y) == "Tensor(float64[4, 6])"
+    assert float(Tensor(2.5)) == 2.5
+    assert Tensor([1.0, 2.0]).dtype == "float32"
+    with pytest.raises(AttributeError, match="no such operator"):
+        x.softmaks()
+
+
+def test_an_array_that_changes_later_changes_no_tensor() -> None:
+    own = X.copy()
+    x = Tensor(own)
+    own[...] = 0
+    np.testing.assert_array_equal(x.numpy(), X)
+    with pytest.raises(ValueError, match="read-only"):
+        x.numpy()[0, 0] = 1
+
+
+def mlp(x: np.ndarray, parameters: list[np.ndarray]) -> tuple[Tensor, list[Tensor]]:
+    w1, b1, w2, b2 = (given := [Tensor(p, requires_grad=True) for p in parameters])
+    hidden = (Tensor(x) @ w1 + b1).tanh()
+    return -(hidden @ w2 + b2).log_softmax(axis=1)[:, 0].mean(), given
+
+
+def differences(f: Any, parameters: list[np.ndarray], h: float = 1e-5) -> list[np.ndarray]:
+    found = []
+    for n, p in enumerate(parameters):
+        g = np.zeros_like(p)
+        for at in np.ndindex(p.shape):
+            moved = [[q.copy() for q in parameters] for _ in range(2)]
+            moved[0][n][at] += h
+            moved[1][n][at] -= h
+            g[at] = (f(moved[0]) - f(moved[1])) / (2 * h)
+        found.append(g)
+    return found
+
+
+def test_the_gradients_of_a_network() -> None:
+    x, parameters = real(5, 3), [real(3, 4), real(4), real(4, 2), real(2)]
+    loss, given = mlp(x, parameters)
+    loss.backward()
+    realize(loss, *[p.grad for p in given if p.grad is not None])
+    for p, expected in zip(given, differences(lambda ps: mlp(x, ps)[0].item(), parameters), strict=True):
+        assert p.grad is not None
+        np.testing.assert_allclose(p.grad.numpy(), expected, rtol=1e-6, atol=1e-9)
+
+
+def test_gradients_add_up_and_can_be_differentiated_again() -> None:
+    x = Tensor(V, requires_grad=True)
+    y = (x * x * x).sum()
+    y.backward()
+    y.backward()
+    assert x.grad is not None
+    np.testing.assert_allclose(x.grad.numpy(), 6 * V ** 2)
+    (first,) = daten.gradients(y, [x])
+    (second,) = daten.gradients(first.sum(), [x])
+    np.testing.assert_allclose(second.numpy(), 6 * V)
+    (none,) = daten.gradients(x.detach().sum() * 2, [Tensor(V)])
+    np.testing.assert_array_equal(none.numpy(), 0 * V)
+    with pytest.raises(ValueError, match="it is no number"):
+        (x * 2).backward()
+    (weighted,) = daten.gradients(x * 2, [x], np.arange(6.0))
+    np.testing.assert_array_equal(weighted.numpy(), 2 * np.arange(6.0))
+
+
+def test_a_graph_like_one_before_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Built anew from other arrays, of other sizes with the same equalities."""
+    def run(n: int, k: int) -> Tensor:
+        loss, given = mlp(real(n, k), [real(k, 7), real(7), real(7, 3), real(3)])
+        loss.backward()
+        realize(loss, *[p.grad for p in given if p.grad is not None])
+        return loss
+    run(5, 4)
+    monkeypatch.setattr(realization, "Compilation", None)
+    assert np.isfinite(run(5, 4).item())
+    assert np.isfinite(run(6, 9).item())
+    with pytest.raises(TypeError):
+        run(7, 7)                                               # two sizes are one here
+
+
+def test_what_cannot_be_differentiated_says_so() -> None:
+    x = Tensor(X, requires_grad=True)
+    with pytest.raises(CatenError, match=r"E676: cumprod.*has no gradient"):
+        x.cumprod(axis=1).sum().backward()
+
+
+def test_a_check_fails_as_in_the_operator() -> None:
+    with pytest.raises(CatenError, match="outside"):
+        Tensor(X).take(Tensor(np.array([7])), axis=0).numpy()
+
+
+def test_shapes_that_do_not_fit_are_refused_at_once() -> None:
+    with pytest.raises(CatenError, match="E675"):
+        Tensor(X) @ Tensor(X)
+
+
+def test_a_sine_is_learned() -> None:
+    draw = np.random.default_rng(0)
+    x = np.linspace(-3, 3, 64, dtype=np.float32)[:, None]
+    parameters = [draw.standard_normal(s).astype("f4") for s in ((1, 16), (16,), (16, 1), (1,))]
+    losses = []
+    for _ in range(300):
+        w1, b1, w2, b2 = (tensors := [Tensor(p, requires_grad=True) for p in parameters])
+        error = (Tensor(x) @ w1 + b1).tanh() @ w2 + b2 - Tensor(np.sin(x))
+        loss = (error * error).mean()
+        loss.backward()
+        realize(loss, *[p.grad for p in tensors if p.grad is not None])
+        parameters = [t.numpy() - 0.05 * t.grad.numpy() for t in tensors if t.grad is not None]
+        losses.append(loss.item())
+    assert losses[-1] < 0.02 < 1 < losses[0]
+
+
+MAPS = ("tanh", "exp", "sigmoid", "relu", "abs", "softplus", "square", "negative")
+
+
+def drawn(draw: random.Random, leaves: list[np.ndarray], tensors: bool) -> tuple[list[Any], Any]:
+    """A graph of ten operators over float64 matrices [4 4], by daten or by itself again: the same draws."""
+    given = [Tensor(a, requires_grad=True) for a in leaves] if tensors else list(leaves)
+    pool = list(given)
+    for _ in range(10):
+        a, b, kind = draw.choice(pool), draw.choice(pool), draw.randrange(8)
+        fn, axis, at = draw.choice(MAPS), draw.randrange(2), draw.randrange(3)
+        if kind == 0:
+            made = getattr(a, fn)()
+        elif kind in (1, 2):
+            made = a * b if kind == 1 else a - b * 0.5
+        elif kind == 3:
+            made = (a @ b) * 0.25
+        elif kind == 4:
+            made = a.softmax(axis=axis)
+        elif kind == 5:
+            made = a.T + b.mean(axis=axis, keepdims=True)
+        elif kind == 6:
+            made = a[at:at + 1] * b.reshape(2, 8).reshape(4, 4)
+        else:
+            made = a.concatenate(b, axis=axis).reshape(2, 4, 4).sum(axis=0)
+        pool.append(made)
+    return given, (pool[-1] * pool[-2]).tanh().sum()
+
+
+def test_gradients_of_random_graphs(nightly: bool) -> None:
+    compared = 0
+    for seed in range(200 if nightly else 4):
+        leaves = [np.random.default_rng(seed + n).uniform(-1, 1, (4, 4)) for n in range(3)]
+        given, loss = drawn(random.Random(seed), leaves, True)
+        loss.backward()
+        wanted = [p for p in given if p.grad is not None]
+        realize(loss, *[p.grad for p in wanted if p.grad is not None])
+        for n, p in enumerate(given):
+            if p.grad is None:
+                continue
+            for at in ((0, 0), (1, 3), (3, 2)):
+                values = []
+                for h in (-1e-5, 1e-5):
+                    moved = [a.copy() for a in leaves]
+                    moved[n][at] += h
+                    values.append(drawn(random.Random(seed), moved, True)[1].item())
+                slope = (values[1] - values[0]) / 2e-5
+                assert abs(p.grad.numpy()[at] - slope) < 1e-6 * max(1, abs(slope)), (seed, n, at)
+                compared += 1
+    assert compared > 10
+    gc.collect()
