@@ -26,7 +26,7 @@ def main() -> None:
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     program = next(p for p in programs() if p.name == task["program"])
     try:
-        call = prepared(program, task["peer"])
+        call = prepared(program, task["peer"], task["threads"])
     except Exception as problem:                           # what a compiler of Python says about the text is the row
         said = str(problem).strip().splitlines()
         wrote(result, {"failed": f"{type(problem).__name__}: {said[0] if said else ''}"})
@@ -36,18 +36,18 @@ def main() -> None:
     wrote(result, {"seconds": [s.seconds for s in samples]})
 
 
-def prepared(program: NumericalProgram, peer: str) -> Callable[[], Any]:
+def prepared(program: NumericalProgram, peer: str, threads: int = 1) -> Callable[[], Any]:
     """A call that gives the program's results, which are those of NumPy at the small size."""
-    small, expected = run_of(program, peer, program.small)(), run_of(program, "numpy", program.small)()
+    small, expected = run_of(program, peer, program.small, threads)(), run_of(program, "numpy", program.small)()
     for got, want in zip(*[x if isinstance(x, tuple) else (x,) for x in (small, expected)], strict=True):
         tolerance = TOLERANCE.get(np.asarray(want).dtype, 0.0)
         if not np.allclose(got, want, rtol=tolerance, atol=tolerance):
             raise ValueError("gives a wrong result")
-    return run_of(program, peer, program.large)
+    return run_of(program, peer, program.large, threads)
 
 
-def run_of(program: NumericalProgram, peer: str, sizes: Any) -> Callable[[], Any]:
-    """The call at these sizes, on arrays of its own."""
+def run_of(program: NumericalProgram, peer: str, sizes: Any, threads: int = 1) -> Callable[[], Any]:
+    """The call at these sizes, on arrays of its own. NumPy and numba have their threads from the environment."""
     given = program.arguments(sizes)
     work = {n: copy.copy(v) for n, v in given.items()}
     changed = [n for n in program.outputs if n in given]
@@ -57,7 +57,7 @@ def run_of(program: NumericalProgram, peer: str, sizes: Any) -> Callable[[], Any
             np.copyto(work[n], given[n])
     if peer == "caten":
         import caten
-        operator = caten.compile(FOLDER / f"{program.name}.toml")
+        operator = caten.compile(FOLDER / f"{program.name}.toml", config={"OMP": 1} if threads > 1 else None)
 
         def call() -> Any:
             restored()

@@ -12,14 +12,14 @@ from typing import Any
 from caten import driver, loading
 from caten.core.dtypes import DTYPES, is_float
 from caten.core.expr import Expr, Var
-from caten.core.program import Scalar
+from caten.core.program import GradientBody, Scalar
 from caten.core.size_formula import evaluate
+from caten.differentiation import gradient_of
 from caten.errors import error
 from caten.frontend import operator_library
 from caten.frontend.composite import Composite
 from caten.frontend.generic_signature import is_value, of_call, tuples
 from caten.frontend.spec import SpecText, composites_of
-from caten.gradients.gradient_program import gradient_program
 from caten.options import Instance, Options
 from caten.tensor.nest_sources import without_callers_outputs
 from caten.tensor.values import TensorProgram
@@ -56,16 +56,21 @@ class Template:
         return tuple([tuple([int(evaluate(e, sizes)) for e in shape]) for shape in self.output_shapes])
 
     def gradient(self, wanted: tuple[bool, ...]) -> Template:
-        """The operator of the gradients with respect to some of the inputs. Its inputs are those of the operator, then
-        the gradient of each output of floats."""
+        """The operator of the gradients with respect to some of the inputs. Its inputs are those of the operator, its
+        outputs if it takes them (`takes_results`), and the gradient of each output of floats."""
         if wanted not in self._gradients:
             names = [n for n, want in zip(self.inputs, wanted, strict=True) if want]
-            made = gradient_program(self.program, names)
+            made = gradient_of(self.program, OPTIONS, names)
             buffers = [b.name for b in made.buffers.values()]
-            seeds = [b for b in buffers if made.buffers[b].access == "in" and b not in self.inputs]
-            self._gradients[wanted] = Template(made, [*self.inputs, *seeds],
+            given = [b for b in buffers if made.buffers[b].access == "in" and b not in self.inputs]
+            self._gradients[wanted] = Template(made, [*self.inputs, *given],
                                                [b for b in buffers if made.buffers[b].access == "out"])
         return self._gradients[wanted]
+
+    @property
+    def takes_results(self) -> bool:
+        """Is its gradient written by hand, over its results too?"""
+        return self.program.first(GradientBody) is not None
 
     @property
     def seeded(self) -> tuple[int, ...]:

@@ -227,7 +227,8 @@ def gradients(of: Tensor, wrt: Sequence[Tensor], gradient: Any = None) -> list[T
         want = tuple([is_float(r.dtype) and ((id(r.node), r.index) in wanted or id(r.node) in depends)
                       for r in call.inputs])
         given = [s if s is not None else _zeros(Ref(call, n)) for s, n in zip(seeds, call.template.seeded, strict=True)]
-        made = iter(called(call.template.gradient(want), [*call.inputs, *given]))
+        results = [Ref(call, n) for n in range(len(call.shapes))] if call.template.takes_results else []
+        made = iter(called(call.template.gradient(want), [*call.inputs, *results, *given]))
         for r, want_it in zip(call.inputs, want, strict=True):
             if want_it:
                 parts.setdefault((id(r.node), r.index), []).append(next(made))

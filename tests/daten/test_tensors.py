@@ -129,8 +129,8 @@ def test_a_graph_like_one_before_compiles_nothing(monkeypatch: pytest.MonkeyPatc
 
 def test_what_cannot_be_differentiated_says_so() -> None:
     x = Tensor(X, requires_grad=True)
-    with pytest.raises(CatenError, match=r"E676: cumprod.*has no gradient"):
-        x.cumprod(axis=1).sum().backward()
+    with pytest.raises(CatenError, match=r"E676: qr.*has no gradient"):
+        x.T.qr()[0].sum().backward()
 
 
 def test_a_check_fails_as_in_the_operator() -> None:

@@ -234,7 +234,6 @@ SHAPE = [
     ("E013", "composite = []\n", (1, 13), "is empty"),
     ("E014", GEMM.replace("[composite]", "[[composite]]"), (7, 1), "[implementation] would belong to none"),
     ("E014", GEMM + "[composite.implementation]\ncode = ''\n", (14, 1), "both [implementation] and"),
-    ("E018", GEMM + "[gradient]\n", (14, 1), "[gradient] is not supported yet"),
     ("E243", GEMM.replace("code =", 'lang = "python"\ncode ='), (10, 11), "this is no Python"),
     ("E106", GEMM.replace('"Gemm"', '"../x"'), (3, 9), "not a name"),
     ("E104", GEMM.replace("B{float}", "B{flot}"), (4, 38), "unknown element type 'flot'"),

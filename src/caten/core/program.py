@@ -227,6 +227,14 @@ class Reference(Fact, head="reference"):
     column: int
 
 
+class GradientBody(Fact, head="gradient-body"):
+    """`(gradient-body "return grad_y * y" 20 8)`: the spec's body of its gradient, and where it starts."""
+
+    code: Text
+    line: int
+    column: int
+
+
 class Attribute(Fact, head="attribute"):
     """`(attribute axis "-1")`: an attribute of the spec and its value, as JSON."""
 

@@ -59,10 +59,6 @@ def _take_out(document: Any, path: Path, table: bool) -> None:
 def _check(value: Any, rule: dict[str, Any], path: Path, places: Locations) -> Iterator[Violation]:
     while "$ref" in rule:
         rule = schema()["$defs"][rule["$ref"].rpartition("/")[2]]
-    if "not" in rule:
-        yield Diagnostic("E018", f"[{_dotted(path)}] is not supported yet", places.key(*path),
-                         "remove the section"), path, False
-        return
     if "oneOf" in rule:
         options = [_resolved(r) for r in rule["oneOf"]]
         chosen = next((r for r in options if _has_type(value, r)), None)

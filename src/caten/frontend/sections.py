@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ..core.dtypes import DTYPES
-from ..core.program import AnyAxes, At, Case, Fact, Fusion, InOrder, Reference, Schedule, Setting
+from ..core.program import AnyAxes, At, Case, Fact, Fusion, GradientBody, InOrder, Reference, Schedule, Setting
 from ..core.text import Atom, Form, Quoted, flat, read_forms
 from ..errors import CatenError, Diagnostic, Place, did_you_mean, error
 from ..options import Instance
@@ -25,12 +25,14 @@ WORDS = {"input": ("random",), "expect": ("reference", "empty")}       # words i
 Section = tuple[dict[str, Any], Path]      # a table and its path; both empty if absent
 
 
-def facts(test: Section, bench: Section, schedule: Section, signature: Signature | None, places: Locations,
-          runtime: str, instance: Instance | None = None) -> tuple[tuple[Fact, ...], list[Diagnostic]]:
+def facts(test: Section, bench: Section, schedule: Section, gradient: Section, signature: Signature | None,
+          places: Locations, runtime: str,
+          instance: Instance | None = None) -> tuple[tuple[Fact, ...], list[Diagnostic]]:
     """The facts of one operator, and every error in these sections; without a signature only those that need none."""
     problems: list[Diagnostic] = []
     found: list[Fact] = []
-    parts: list[Iterator[Fact | Diagnostic]] = [_reference(*test, places), _schedule(*schedule, places, runtime)]
+    parts: list[Iterator[Fact | Diagnostic]] = [_reference(*test, places), _gradient(*gradient, places),
+                                               _schedule(*schedule, places, runtime)]
     if signature is not None:
         parts[1:1] = [_cases(*test, signature, places, instance), _presets(*bench, signature, places, instance)]
     for part in parts:
@@ -53,6 +55,12 @@ def _reference(table: dict[str, Any], path: Path, places: Locations) -> Iterator
     if code.strip():
         start = places.inside(*path, "code")(0)
         yield Reference("lisp" if language_of(code) == "lisp" else "python", code, start.line, start.column)
+
+
+def _gradient(table: dict[str, Any], path: Path, places: Locations) -> Iterator[Fact | Diagnostic]:
+    if "code" in table:
+        start = places.inside(*path, "code")(0)
+        yield GradientBody(table["code"], start.line, start.column)
 
 
 def _cases(table: dict[str, Any], path: Path, signature: Signature, places: Locations,

@@ -40,7 +40,7 @@ T = TypeVar("T")
 WHOLE = "E235"
 WHOLE_TENSORS = {"E220", "E221", WHOLE}        # what the reader of loops says of a body over whole tensors
 MAX_INLINED = 10_000                                       # inlined statements in the bodies of one file
-PARTS = ("implementation", "test", "bench", "schedule")    # the sections that belong to one composite
+PARTS = ("implementation", "test", "bench", "schedule", "gradient")    # the sections that belong to one composite
 
 
 def load(source: SpecText, options: Options) -> list[OpProgram]:
@@ -426,8 +426,8 @@ def _composite(table: dict[str, Any], path: Path, outer: dict[str, Any], places:
         if taken:
             found.problems.append(Diagnostic("E121", f"the attribute '{attribute}' has the name of the tensor or size "
                                              f"'{taken}'", defaults[n][1], "take another name"))
-    facts, problems = sections.facts((test, test_path), section("bench"), section("schedule"), signature, places,
-                                     options.runtime, instance)
+    facts, problems = sections.facts((test, test_path), section("bench"), section("schedule"), section("gradient"),
+                                     signature, places, options.runtime, instance)
     found.problems += problems
     code, where = implementation.get("code"), places.inside(*code_path, "code")
     if name is None or signature is None or code is None:

@@ -24,6 +24,7 @@ from ..core.program import (
     Case,
     Collapsed,
     Doc,
+    GradientBody,
     Outputs,
     Reference,
     Scalar,
@@ -45,7 +46,7 @@ NAMES: dict[type[Node], tuple[str, ...]] = {
     Out: ("name", "source"), Named: ("value",),
 }
 # Clauses about spelling, documentation and tests, which produce no code.
-NO_PART = (Doc, Source, Signature, AnyAxes, At, Attribute, Reference, Case)
+NO_PART = (Doc, Source, Signature, AnyAxes, At, Attribute, Reference, GradientBody, Case)
 
 
 @frozen

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from ..compiler import Compilation
-from ..core.expr import Const
+from ..core.expr import Bitcast, Const
 from ..core.node import Node
 from ..core.numpy_types import numpy_dtype
 from ..core.program import Buffer, Case, InOrder, Opt, Scalar
+from ..differentiation import gradient_of
 from ..driver import advance
 from ..errors import CatenError, Diagnostic, NothingMatched, error
 from ..frontend.op import OpProgram
-from ..gradients.gradient_program import gradient_program
 from ..options import Options
 from ..runtime.protocol import Runtime
 from ..tensor.values import TensorProgram
@@ -72,7 +72,7 @@ class _Kernels:
         values = advance(op.without(Opt, InOrder).adding(level), "tensor", options)
         assert isinstance(values, TensorProgram)
         self.values = widened(values)
-        self.gradient = gradient_program(self.values)
+        self.gradient = gradient_of(self.values, options)
         self.forward, self.backward = [Compilation([p], options).artifact() for p in (self.values, self.gradient)]
         self.runtime: Runtime = self.forward.runtime
 
@@ -119,7 +119,10 @@ class _Kernels:
                 results[p.name] = of if of in arguments else of.removesuffix("_in")
                 given[p.name] = np.full(np.shape(arguments[results[p.name]]), np.nan)
             elif isinstance(p, Buffer | Scalar):
-                given[p.name] = arguments[p.name] if p.name in arguments else weights[p.name.removeprefix("grad_")]
+                results_of = self.values.buffers.get(p.name)
+                is_result = results_of is not None and results_of.access == "out"
+                given[p.name] = base[p.name] if is_result else arguments[p.name] if p.name in arguments else weights[
+                    p.name.removeprefix("grad_")]
         made = backward(given)
         return {"gradients": [_beside(name, made[name], arguments, of, total, source)
                               for name, of in results.items()]}, {}
@@ -173,8 +176,9 @@ def widened(program: TensorProgram) -> TensorProgram:
 
     def go(n: Node) -> Any:
         if n not in memo:
-            if n.head == "bitcast":
-                raise error("E676", f"{program.name} has no gradient: it uses the bits of numbers", program.place())
+            if isinstance(n, Bitcast) and {n.type, n.arg.dtype} & set(narrow):
+                raise error("E676", f"{program.name} has no gradient in float64: it uses the bits of shorter numbers",
+                            program.place())
             new: Any = n.map(go)
             if getattr(new, "type", None) in narrow:
                 new = Const(float(new.value), "f64") if isinstance(new, Const) else new.replace(type="f64")
