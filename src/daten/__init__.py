@@ -1,4 +1,4 @@
 """daten: graphs of operators. Lazy tensors, their gradients, and the library that computes them."""
-from .tensor import Tensor, apply, gradients, realize
+from .tensor import Tensor, apply, gradients, operator, realize
 
-__all__ = ["Tensor", "apply", "gradients", "realize"]
+__all__ = ["Tensor", "apply", "gradients", "operator", "realize"]

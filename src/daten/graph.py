@@ -71,18 +71,20 @@ class Ref:
 def called(template: Template, inputs: Iterable[Ref]) -> tuple[Ref, ...]:
     """An operator applied to arrays: its results."""
     given = tuple(inputs)
-    node = Call(template, given, template.shapes([r.shape for r in given]))
+    node = Call(template, given, template.shapes([(r.dtype, r.shape) for r in given]))
     return tuple([Ref(node, n) for n in range(len(node.shapes))])
 
 
-def in_order(wanted: Iterable[Ref]) -> Iterator[Call]:
-    """The operators that these need, each after those that it needs; not what is computed already."""
+def in_order(wanted: Iterable[Ref], computed: bool = False) -> Iterator[Call]:
+    """The operators that these need, each after those that it needs. `computed`: also those whose results are there,
+    and what these needed."""
     done: set[int] = set()
     stack: list[tuple[Ref, bool]] = [(r, False) for r in reversed(list(wanted))]
     while stack:
         ref, is_ready = stack.pop()
         node = ref.node
-        if not isinstance(node, Call) or (not is_ready and (id(node) in done or ref.array is not None)):
+        if not isinstance(node, Call) or (not is_ready and (
+                id(node) in done or (ref.array is not None and not computed))):
             continue
         if is_ready:
             yield node

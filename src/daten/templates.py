@@ -44,10 +44,18 @@ class Template:
     def __repr__(self) -> str:
         return f"<{self.program.name}({', '.join(self.inputs)}) -> {', '.join(self.outputs)}>"
 
-    def shapes(self, given: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
-        """The shapes of the results, from those of the inputs. E675 for inputs that do not fit."""
+    def shapes(self, given: Sequence[tuple[str, tuple[int, ...]]]) -> tuple[tuple[int, ...], ...]:
+        """The shapes of the results, from the element types and shapes of the inputs. E675 for inputs that do not
+        fit."""
+        if len(given) != len(self.inputs):
+            raise error("E675", f"{self.program.name} has {len(self.inputs)} inputs, not {len(given)}",
+                        hint=f"they are {', '.join(self.inputs)}")
         sizes: dict[str, int] = {}
-        for name, shape, own in zip(self.inputs, given, self.input_shapes, strict=True):
+        for name, (dtype, shape), own, wanted in zip(self.inputs, given, self.input_shapes, self.input_dtypes,
+                                                     strict=True):
+            if dtype != wanted:
+                raise error("E675", f"{self.program.name}: {name} has elements of type {DTYPES[dtype].numpy}, not "
+                                    f"{DTYPES[wanted].numpy}", hint=f"convert it: .astype('{DTYPES[wanted].numpy}')")
             if len(shape) != len(own):
                 raise error("E675", f"{self.program.name}: {name} has {len(shape)} axes, not {len(own)}")
             for extent, e in zip(shape, own, strict=True):

@@ -2,14 +2,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 
+from caten.api import read
 from caten.core.dtypes import DTYPES, is_float
 from caten.core.numpy_types import numpy_dtype
 from caten.frontend import operator_library
+from caten.frontend.spec import composites_of
 from caten.functions.call_keys import dtype_of
 
 from . import templates
@@ -175,12 +178,33 @@ def realize(*tensors: Tensor) -> None:
 
 def apply(name: str, *inputs: Any, **attributes: Any) -> Any:
     """An operator of the library, applied to tensors, arrays and numbers."""
+    return _applied(lambda types: templates.of_library(name, types, attributes), inputs)
+
+
+def operator(spec: str | Path, name: str = "") -> Callable[..., Any]:
+    """An operator of a spec of one's own, to be applied to tensors: `decay = operator("decay.toml"); decay(x)`.
+
+    `spec`: a file, or a text. `name`: of the operator, where the spec has several. Its gradient is made of its body, or
+    is that of its section [gradient]. Attributes are arguments by name. CatenError with what is wrong with the spec."""
+    text = read(spec)
+    names = [c.name for c in composites_of(text, templates.OPTIONS)[0]]
+    if name not in names and (name or len(names) != 1):
+        raise ValueError(f"the spec has the operators {', '.join(names)}: name one of them" if not name else
+                         f"the spec has no operator '{name}', but {', '.join(names)}")
+
+    def applied(*inputs: Any, **attributes: Any) -> Any:
+        return _applied(lambda types: templates.of_call_with(text, name or names[0], types, attributes), inputs)
+    return applied
+
+
+def _applied(template_of: Callable[[Sequence[tuple[str, tuple[int, ...]]]], templates.Template],
+             inputs: Sequence[Any]) -> Any:
     given = [i._ref if isinstance(i, Tensor) else i for i in inputs]
     for i in inputs:
         if isinstance(i, Tensor) and i.requires_grad:
             _RECORDED.add(i)
     refs = _of_one_type(given)
-    template = templates.of_library(name, [(r.dtype, r.shape) for r in refs], attributes)
+    template = template_of([(r.dtype, r.shape) for r in refs])
     made = tuple([Tensor(r) for r in called(template, refs)])
     return made[0] if len(made) == 1 else made
 
@@ -204,7 +228,7 @@ def _expression(code: str, *inputs: Tensor) -> Tensor:
 def gradients(of: Tensor, wrt: Sequence[Tensor], gradient: Any = None) -> list[Tensor]:
     """The gradients of a number with respect to tensors, as tensors: they can be differentiated again."""
     wanted = {(id(t._ref.node), t._ref.index) for t in wrt}
-    order = list(in_order([of._ref]))
+    order = list(in_order([of._ref], computed=True))
     depends: set[int] = set()
     for call in order:
         if any((id(r.node), r.index) in wanted or id(r.node) in depends for r in call.inputs):
@@ -247,7 +271,7 @@ class _Recorded:
     def reachable(self, ref: Ref) -> list[Tensor]:
         """Those that a result depends on."""
         found: dict[int, Tensor] = {}
-        for call in in_order([ref]):
+        for call in in_order([ref], computed=True):
             for r in call.inputs:
                 tensor = self.tensors.get((id(r.node), r.index))
                 if tensor is not None:

@@ -101,7 +101,8 @@ def test_gradients_add_up_and_can_be_differentiated_again() -> None:
     y.backward()
     assert x.grad is not None
     np.testing.assert_allclose(x.grad.numpy(), 6 * V ** 2)
-    (first,) = daten.gradients(y, [x])
+    assert y.item() == pytest.approx((V ** 3).sum())
+    (first,) = daten.gradients(y, [x])                          # of what is computed already, too
     (second,) = daten.gradients(first.sum(), [x])
     np.testing.assert_allclose(second.numpy(), 6 * V)
     (none,) = daten.gradients(x.detach().sum() * 2, [Tensor(V)])
@@ -136,6 +137,63 @@ def test_what_cannot_be_differentiated_says_so() -> None:
 def test_a_check_fails_as_in_the_operator() -> None:
     with pytest.raises(CatenError, match="outside"):
         Tensor(X).take(Tensor(np.array([7])), axis=0).numpy()
+
+
+SPEC = """[[composite]]
+name = "Running"
+inputs = ["x{float64}[N]"]
+outputs = ["y{float64}[N]"]
+
+[composite.implementation]
+lang = "python"
+code = '''
+y[0] = x[0]
+for i in range(1, N):
+    y[i] = 0.5 * y[i - 1] + x[i]
+'''
+
+[composite.gradient]
+lang = "python"
+code = '''
+g = np.empty_like(x)
+g[N - 1] = grad_y[N - 1]
+for i in range(1, N):
+    g[N - 1 - i] = grad_y[N - 1 - i] + 0.5 * g[N - i]
+return g
+'''
+
+[composite.test]
+requirements = ["N > 0"]
+
+[[composite]]
+name = "Twice"
+inputs = ["x{float64}[N]"]
+outputs = ["y{float64}[N]"]
+
+[composite.implementation]
+lang = "python"
+code = "return 2 * x"
+"""
+
+
+def test_an_operator_of_a_spec_with_a_gradient_by_hand() -> None:
+    running = daten.operator(SPEC, "Running")
+    x = Tensor(V, requires_grad=True)
+    y = running(x * 2)
+    (y * y).sum().backward()
+    expected = [0.0]
+    for v in 2 * V:
+        expected.append(0.5 * expected[-1] + v)
+    np.testing.assert_allclose(y.numpy(), expected[1:])
+    jacobian = np.array([[0.5 ** (i - j) if j <= i else 0 for j in range(6)] for i in range(6)])
+    assert x.grad is not None
+    np.testing.assert_allclose(x.grad.numpy(), 2 * jacobian.T @ (2 * np.array(expected[1:])))
+    with pytest.raises(ValueError, match="name one of them"):
+        daten.operator(SPEC)
+    with pytest.raises(CatenError, match="x has elements of type float32, not float64"):
+        running(Tensor([1.0]))
+    with pytest.raises(CatenError, match="has 1 inputs, not 2"):
+        running(x, x)
 
 
 def test_shapes_that_do_not_fit_are_refused_at_once() -> None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..core.dtypes import is_float
+from ..core.dtypes import is_complex, is_float
 from ..core.expr import TRUE, Expr, Op, Var, index, number
 from ..core.node import substitute
 from ..core.program import Scalar
@@ -48,7 +48,7 @@ from ..tensor.values import (
     shapes_of,
     types_of,
 )
-from .formula_adjoints import Leaf, NotDifferentiable, both, times, under, weights
+from .formula_adjoints import Leaf, NotDifferentiable, both, holds_bits, times, under, weights
 from .index_inversion import inverse, within
 
 OTHER = {"up": "down", "down": "up"}
@@ -66,8 +66,6 @@ class Gradients:
         self.types: dict[str, str] = {b.name: b.type for b in program.buffers.values()}
         self.shapes: dict[str, tuple[Expr, ...]] = {b.name: b.axes for b in program.buffers.values()}
         self.scalars = {s.name: s.type for s in program.all(Scalar)}
-        self.values: dict[str, Value] = {}
-        self.results: dict[Value, tuple[str, ...]] = {}
         self.depends = set(wanted)                          # what depends on one of the wanted, smoothly
         self.parts: dict[str, list[str]] = {}               # the summands of the gradient of each
         self.order: list[Define] = []
@@ -87,7 +85,8 @@ class Gradients:
             if any(map(self.is_wanted, reads_of(d.value) if not isinstance(d.value, Nest) else ())) or any(
                     name in self.depends for name in _whole(d.value)) or any(
                     v in self.depends for v in _scalars(d.value, self.scalars)):
-                self.depends.update([n for n, t in zip(d.names, types_of(d.value), strict=True) if is_float(t)])
+                self.depends.update([n for n, t in zip(d.names, types_of(d.value), strict=True)
+                                     if is_float(t) or is_complex(t) or holds_bits(d.value)])
 
     def is_wanted(self, leaf: Leaf) -> bool:
         """Does something that is differentiated depend on this read?"""
@@ -130,6 +129,8 @@ class Gradients:
     def back(self, d: Define, name: str, g: str) -> None:
         """What the gradient `g` of a value gives to its operands."""
         value = d.value
+        if is_complex(self.types[name]):
+            raise NotDifferentiable("gradients of complex numbers are not known")
         match value:
             case Compute(_, axes, expr):
                 self.to_reads(axes, TRUE, expr, self.read(g, _at(axes)))

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..core.derivatives import derivative
-from ..core.dtypes import is_float
+from ..core.dtypes import is_complex, is_float
 from ..core.expr import FALSE, TRUE, Bitcast, Cast, Const, Expr, Op, Var, number
+from ..core.node import Node, kept
 from ..tensor.values import Pieces, Read, reads_of
 
 STEPS = frozenset(("floordiv", "truncdiv", "floor", "ceil", "trunc", "round", "sign"))      # constant between jumps
@@ -61,6 +62,10 @@ def _operands(part: Expr, depends: set[Expr]) -> list[tuple[Expr, Expr, Expr | N
                     for arm, low, high in zip(arms, lows, highs, strict=True) if arm in depends]
         case Cast(_, arg):
             return [(arg, TRUE, None)]
+        case Op(fn, args) if any(is_complex(e.dtype) for e in (part, *args)):
+            raise NotDifferentiable("gradients of complex numbers are not known")
+        case Bitcast():
+            raise NotDifferentiable("it works on the bits of a number")
         case Op(fn, args):
             made: list[tuple[Expr, Expr, Expr | None]] = []
             for n, arg in enumerate(args):
@@ -112,12 +117,18 @@ def _smooth_operands(part: Expr) -> tuple[Expr, ...]:
         case Op("where", (_, yes, no)):
             return yes, no
         case Op(fn, args):
-            return () if fn in STEPS or not is_float(part.dtype) else args
+            return () if fn in STEPS or not (is_float(part.dtype) or is_complex(part.dtype)) else args
         case Cast(dtype, arg):
-            return (arg,) if is_float(dtype) and is_float(arg.dtype) else ()
-        case Bitcast(_, arg):
-            return (arg,) if is_float(arg.dtype) else ()
+            return (arg,) if is_float(dtype) and (is_float(arg.dtype) or is_complex(arg.dtype)) else ()
+        case Bitcast(dtype, arg) if is_float(dtype):         # whatever is in it
+            return tuple([n for n in arg.unique() if isinstance(n, Read | Var)])
     return ()
+
+
+@kept
+def holds_bits(value: Node) -> bool:
+    """Does it have the bits of a float as an integer?"""
+    return any(isinstance(n, Bitcast) and is_float(n.arg.dtype) and not is_float(n.type) for n in value.unique())
 
 
 def _parents_first(e: Expr, within: set[Expr]) -> list[Expr]:
