@@ -126,7 +126,8 @@ class Tensor:
     def __truediv__(self, other: Any) -> Tensor: return _one("divide", self, other)
     def __rtruediv__(self, other: Any) -> Tensor: return _one("divide", other, self)
     def __pow__(self, other: Any) -> Tensor: return _one("pow", self, other)
-    def __matmul__(self, other: Any) -> Tensor: return _one("matmul", self, other)
+    def __matmul__(self, other: Any) -> Tensor: return _product(self, _tensor(other))
+    def __rmatmul__(self, other: Any) -> Tensor: return _product(_tensor(other), self)
     def __neg__(self) -> Tensor: return _one("negative", self)
     def __abs__(self) -> Tensor: return _one("abs", self)
     def __lt__(self, other: Any) -> Tensor: return _one("less", self, other)
@@ -214,6 +215,15 @@ def _one(name: str, *inputs: Any, **attributes: Any) -> Tensor:
     made = apply(name, *inputs, **attributes)
     assert isinstance(made, Tensor)
     return made
+
+
+def _product(a: Tensor, b: Tensor) -> Tensor:
+    """a @ b, of which either may be a vector."""
+    if not a.ndim or not b.ndim:
+        raise ValueError("@ takes vectors and matrices: a number is multiplied by *")
+    if a.ndim == 1:
+        return _one("dot" if b.ndim == 1 else "vecmat", a, b)
+    return _one("matvec" if b.ndim == 1 else "matmul", a, b)
 
 
 def _expression(code: str, *inputs: Tensor) -> Tensor:

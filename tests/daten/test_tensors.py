@@ -26,6 +26,7 @@ X, Y, V = real(4, 6), real(4, 6), real(6)
     (lambda: Tensor(X) + Tensor(V) * 2 - 1, lambda: X + V * 2 - 1),
     (lambda: 1 / (Tensor(X) ** 2 + 1), lambda: 1 / (X ** 2 + 1)),
     (lambda: Tensor(X) @ Tensor(Y).T, lambda: X @ Y.T),
+    (lambda: Tensor(X) @ V, lambda: X @ V), (lambda: V @ Tensor(X).T, lambda: V @ X.T), (lambda: Tensor(V) @ V, lambda: V @ V),
     (lambda: (Tensor(X) - Tensor(X).max(axis=1, keepdims=True)).exp().sum(axis=1), lambda: np.exp(X - X.max(1, keepdims=True)).sum(1)),
     (lambda: Tensor(X)[1:, ::-2], lambda: X[1:, ::-2]), (lambda: Tensor(X)[-1, None, ...], lambda: X[-1, None, ...]),
     (lambda: Tensor(X).reshape(3, -1).softmax(axis=0), lambda: np.exp(X.reshape(3, -1)) / np.exp(X.reshape(3, -1)).sum(0)),

@@ -1,0 +1,163 @@
+"""Optimizers: parameters and their gradients to new parameters, in the library that computes the gradients.
+
+    optimizer = AdamW(parameters, lr=1e-3)
+    loss.backward()
+    optimizer.step(loss)                 # computes the loss, the gradients and the new parameters at once
+
+Learning rates are inputs of the library: `optimizer.lr = 1e-4`, a schedule, compiles nothing.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from caten.core.numpy_types import numpy_dtype
+
+from .graph import Leaf, Ref
+from .realization import run
+from .tensor import Tensor
+
+
+class Optimizer:
+    """What all have in common. `parameters`: tensors that require gradients; `lr`: the learning rate."""
+
+    states = 0                                              # arrays that are kept for each parameter
+
+    def __init__(self, parameters: Sequence[Tensor], lr: float, weight_decay: float = 0.0) -> None:
+        self.parameters, self.lr, self.weight_decay = list(parameters), lr, weight_decay
+        for p in self.parameters:
+            if not p.requires_grad:
+                raise ValueError(f"{p!r} requires no gradient")
+        self.steps = 0
+        self.kept = [[Tensor(np.zeros(p.shape, numpy_dtype(p._ref.dtype))) for _ in range(self.states)]
+                     for p in self.parameters]
+
+    def step(self, *others: Tensor) -> None:
+        """Change each parameter that has a gradient, and forget the gradients. `others`, such as the loss, are computed
+        in the same call."""
+        self.steps += 1
+        wanted = [t._ref for t in others]
+        made: list[tuple[int, Tensor, list[Tensor]]] = []
+        for n, p in enumerate(self.parameters):
+            if p.grad is not None:
+                new, states = self.changed(p, p.grad, self.kept[n], partial(_number, like=p))
+                made.append((n, new, states))
+                wanted += [t._ref for t in (new, *states)]
+        run(wanted)
+        for n, new, states in made:
+            p = self.parameters[n]
+            p._ref, p.grad = _leaf(new), None
+            self.kept[n] = [Tensor(_leaf(s)) for s in states]
+
+    def changed(self, p: Tensor, gradient: Tensor, states: list[Tensor], number: Any) -> tuple[Tensor, list[Tensor]]:
+        """The new parameter and the new states. `number(x)`: a number that may differ from step to step."""
+        raise NotImplementedError
+
+    def zero_grad(self) -> None:
+        """Forget the gradients."""
+        for p in self.parameters:
+            p.grad = None
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent: v = momentum · v + g; p -= lr · v. With `nesterov`, p -= lr · (g + momentum · v)
+    (Sutskever et al., On the importance of initialization and momentum in deep learning, 2013)."""
+
+    states = 1
+
+    def __init__(self, parameters: Sequence[Tensor], lr: float = 1e-2, momentum: float = 0.0, nesterov: bool = False,
+                 weight_decay: float = 0.0) -> None:
+        super().__init__(parameters, lr, weight_decay)
+        self.momentum, self.nesterov = momentum, nesterov
+        if not momentum:
+            self.kept = [[] for _ in self.parameters]
+
+    def changed(self, p: Tensor, gradient: Tensor, states: list[Tensor], number: Any) -> tuple[Tensor, list[Tensor]]:
+        """As the class says."""
+        g = gradient + p * self.weight_decay if self.weight_decay else gradient
+        if not self.momentum:
+            return p - number(self.lr) * g, []
+        v = states[0] * self.momentum + g
+        return p - number(self.lr) * (g + v * self.momentum if self.nesterov else v), [v]
+
+
+class Adam(Optimizer):
+    """Adam (Kingma and Ba, 2015); `weight_decay` is added to the gradient."""
+
+    states = 2
+    decoupled = False
+
+    def __init__(self, parameters: Sequence[Tensor], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+                 eps: float = 1e-8, weight_decay: float = 0.0) -> None:
+        super().__init__(parameters, lr, weight_decay)
+        self.betas, self.eps = betas, eps
+
+    def changed(self, p: Tensor, gradient: Tensor, states: list[Tensor], number: Any) -> tuple[Tensor, list[Tensor]]:
+        """As the class says."""
+        g = gradient + p * self.weight_decay if self.weight_decay and not self.decoupled else gradient
+        b1, b2 = self.betas
+        m, v = states[0] * b1 + g * (1 - b1), states[1] * b2 + g * g * (1 - b2)
+        step = number(self.lr / (1 - b1 ** self.steps)) * m / (
+            (v * number(1 / (1 - b2 ** self.steps))).sqrt() + self.eps)
+        rest = p - number(self.lr * self.weight_decay) * p if self.weight_decay and self.decoupled else p
+        return rest - step, [m, v]
+
+
+class AdamW(Adam):
+    """Adam with a weight decay of its own (Loshchilov and Hutter, Decoupled weight decay regularization, 2019)."""
+
+    decoupled = True
+
+    def __init__(self, parameters: Sequence[Tensor], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+                 eps: float = 1e-8, weight_decay: float = 1e-2) -> None:
+        super().__init__(parameters, lr, betas, eps, weight_decay)
+
+
+class Lion(Optimizer):
+    """The sign of an interpolated momentum (Chen et al., Symbolic discovery of optimization algorithms, 2023)."""
+
+    states = 1
+
+    def __init__(self, parameters: Sequence[Tensor], lr: float = 1e-4, betas: tuple[float, float] = (0.9, 0.99),
+                 weight_decay: float = 0.0) -> None:
+        super().__init__(parameters, lr, weight_decay)
+        self.betas = betas
+
+    def changed(self, p: Tensor, gradient: Tensor, states: list[Tensor], number: Any) -> tuple[Tensor, list[Tensor]]:
+        """As the class says."""
+        b1, b2 = self.betas
+        direction = (states[0] * b1 + gradient * (1 - b1)).sign()
+        if self.weight_decay:
+            direction = direction + p * self.weight_decay
+        return p - number(self.lr) * direction, [states[0] * b2 + gradient * (1 - b2)]
+
+
+def clip_norm(parameters: Sequence[Tensor], greatest: float) -> Tensor:
+    """Scale the gradients of all parameters so that their norm together is at most `greatest`; returns the norm that
+    they have."""
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    if not gradients:
+        return Tensor(0.0)
+    total = (gradients[0] * gradients[0]).sum()
+    for g in gradients[1:]:
+        total = total + (g * g).sum()
+    norm = total.sqrt()
+    scale = (greatest / (norm + 1e-12)).minimum(1.0)
+    for p in parameters:
+        if p.grad is not None:
+            p.grad = p.grad * scale
+    found: Tensor = norm
+    return found
+
+
+def _number(value: float, like: Tensor) -> Tensor:
+    return Tensor(np.asarray(value, numpy_dtype(like._ref.dtype)))
+
+
+def _leaf(t: Tensor) -> Ref:
+    array = t._ref.array
+    assert array is not None
+    return Ref(Leaf(array, t._ref.dtype))

@@ -1,0 +1,88 @@
+"""Optimizers, beside their formulas in NumPy."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from daten import Tensor, optim, realization
+
+X = np.random.default_rng(5).standard_normal((6, 3))
+W = np.random.default_rng(6).standard_normal(3)
+
+
+def gradient(w: np.ndarray) -> np.ndarray:
+    """Of Σ tanh(X w)²."""
+    t = np.tanh(X @ w)
+    return X.T @ (2 * t * (1 - t * t))
+
+
+def sgd(w: np.ndarray, n: int, state: dict[str, Any]) -> np.ndarray:
+    g = gradient(w) + 0.1 * w
+    state["v"] = 0.9 * state.get("v", 0) + g
+    return w - 0.05 * (g + 0.9 * state["v"])
+
+
+def adam(w: np.ndarray, n: int, state: dict[str, Any], decoupled: bool = False) -> np.ndarray:
+    g = gradient(w) + (0 if decoupled else 0.1 * w)
+    state["m"], state["v"] = 0.9 * state.get("m", 0) + 0.1 * g, 0.999 * state.get("v", 0) + 0.001 * g * g
+    step = 0.05 * state["m"] / (1 - 0.9 ** n) / (np.sqrt(state["v"] / (1 - 0.999 ** n)) + 1e-8)
+    return w * (1 - 0.05 * 0.1 if decoupled else 1) - step
+
+
+def lion(w: np.ndarray, n: int, state: dict[str, Any]) -> np.ndarray:
+    g, m = gradient(w), state.get("m", 0)
+    state["m"] = 0.99 * m + 0.01 * g
+    return w - 0.05 * (np.sign(0.9 * m + 0.1 * g) + 0.1 * w)
+
+
+def trained(make: Any, steps: int) -> tuple[np.ndarray, list[float]]:
+    w = Tensor(W, requires_grad=True)
+    optimizer, losses = make([w]), []
+    for _ in range(steps):
+        loss = ((Tensor(X) @ w).tanh() ** 2).sum()
+        loss.backward()
+        optimizer.step(loss)
+        losses.append(loss.item())
+        assert w.grad is None
+    return w.numpy(), losses
+
+
+@pytest.mark.parametrize(("make", "formula"), [
+    (lambda ps: optim.SGD(ps, lr=0.05, momentum=0.9, nesterov=True, weight_decay=0.1), sgd),
+    (lambda ps: optim.SGD(ps, lr=0.05), lambda w, n, state: w - 0.05 * gradient(w)),
+    (lambda ps: optim.Adam(ps, lr=0.05, weight_decay=0.1), adam), (lambda ps: optim.AdamW(ps, lr=0.05, weight_decay=0.1), lambda w, n, state: adam(w, n, state, True)),
+    (lambda ps: optim.Lion(ps, lr=0.05, weight_decay=0.1), lion)])
+def test_steps_are_those_of_the_formula(make: Any, formula: Any) -> None:
+    expected, state = W, dict[str, Any]()
+    for n in range(1, 5):
+        expected = formula(expected, n, state)
+    found, losses = trained(make, 4)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert losses[-1] < losses[0]
+
+
+def test_a_step_compiles_once_whatever_the_learning_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    w = Tensor(W, requires_grad=True)
+    optimizer = optim.AdamW([w], lr=0.1)
+    for n in range(4):
+        if n == 1:
+            monkeypatch.setattr(realization, "Compilation", None)
+        loss = ((Tensor(X) @ w).tanh() ** 2).sum()
+        loss.backward()
+        optimizer.lr *= 0.9
+        optimizer.step(loss)
+
+
+def test_gradients_are_clipped_together() -> None:
+    a, b = Tensor(np.array([3.0, 0.0]), requires_grad=True), Tensor(np.array([4.0]), requires_grad=True)
+    ((a * a).sum() + (b * b).sum()).backward()
+    norm = optim.clip_norm([a, b], 1.0)
+    assert norm.item() == pytest.approx(10.0)
+    assert a.grad is not None
+    assert b.grad is not None
+    np.testing.assert_allclose(a.grad.numpy(), [0.6, 0.0])
+    np.testing.assert_allclose(b.grad.numpy(), [0.8])
+    with pytest.raises(ValueError, match="requires no gradient"):
+        optim.SGD([Tensor(1.0)])
