@@ -136,12 +136,10 @@ class _Assembling:
                     later.append((own, extent))
         for a, b in later:
             self.require(Op("eq", (canonical(substitute(a, sizes)), canonical(b))), f"{program.name}: extents differ")
-        rows: dict[int, int] = {}
         texts = {c.row: c.text for c in program.all(Check)}
+        rows = {row: self.new_row(texts.get(row, "")) for row in dict.fromkeys([c.row for c in program.checks])}
         for ensure in program.all(Ensure):
-            rows[ensure.row] = self.require(substitute(ensure.cond, sizes), texts.get(ensure.row, ""))
-        for check in program.checks:
-            rows.setdefault(check.row, self.new_row(texts.get(check.row, "")))
+            self.require(substitute(ensure.cond, sizes), texts.get(ensure.row, ""), rows.get(ensure.row))
         for d in program.definitions:
             value = self.placed(renamed(d.value, names), sizes, rows)
             made = self.table.define(value)
@@ -160,16 +158,12 @@ class _Assembling:
         inside = {n: n.replace(row=rows.get(n.row, 0)) for n in made.unique() if isinstance(n, Inside) and n.row}
         return substitute(made, inside) if inside else made
 
-    def require(self, cond: Expr, text: str) -> int:
-        """A condition on sizes that must hold at the call: its number."""
-        if self.context.proves(cond):
-            return 0
-        known = next((e.row for e in self.ensured if isinstance(e, Ensure) and e.cond is cond), None)
-        if known is not None:
-            return known
-        row = self.new_row(text or f"the condition {text_of(cond)} does not hold")
-        self.ensured.append(Ensure(row, cond))
-        return row
+    def require(self, cond: Expr, text: str, row: int | None = None) -> None:
+        """A condition on sizes that must hold at the call, if it is not known to; `row`: its number, if it has one."""
+        if self.context.proves(cond) or any(isinstance(e, Ensure) and e.cond is cond for e in self.ensured):
+            return
+        number = row if row is not None else self.new_row(text or f"the condition {text_of(cond)} does not hold")
+        self.ensured.append(Ensure(number, cond))
 
     def new_row(self, text: str) -> int:
         self.row += 1

@@ -138,6 +138,14 @@ def test_what_cannot_be_differentiated_says_so() -> None:
 def test_a_check_fails_as_in_the_operator() -> None:
     with pytest.raises(CatenError, match="outside"):
         Tensor(X).take(Tensor(np.array([7])), axis=0).numpy()
+    picked = Tensor(X).take(Tensor(np.array([1, 3])), axis=0)
+    for at, fits in ((1, True), (2, False)):                      # two checks of one kind have numbers of their own
+        both = picked.take(Tensor(np.array([at])), axis=0) + Tensor(X).take(Tensor(np.array([3])), axis=0)
+        if fits:
+            np.testing.assert_array_equal(both.numpy(), X[[3]] * 2)
+        else:
+            with pytest.raises(CatenError, match="outside"):
+                both.numpy()
 
 
 SPEC = """[[composite]]

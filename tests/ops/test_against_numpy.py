@@ -179,7 +179,7 @@ CASES: list[tuple[str, tuple[Any, ...], dict[str, Any], Callable[[], Any]]] = [
 ]
 
 
-@pytest.mark.slice(4)
+@pytest.mark.slice(8)
 @pytest.mark.parametrize("n", range(len(CASES)), ids=[f"{n}-{name}" for n, (name, *_) in enumerate(CASES)])
 def test_what_numpy_gives(n: int) -> None:
     name, args, named, wanted = CASES[n]

@@ -16,7 +16,7 @@ def test_there_are_forty():
     assert len(PROGRAMS) >= 40
 
 
-@pytest.mark.slice(3)
+@pytest.mark.slice(6)
 @pytest.mark.parametrize("opt", [pytest.param(0, marks=pytest.mark.nightly), 2])
 @pytest.mark.parametrize("program", PROGRAMS, ids=[p.name for p in PROGRAMS])
 def test_the_numbers_of_numpy(program: NumericalProgram, opt: int):
