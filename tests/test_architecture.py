@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -87,6 +88,14 @@ def test_no_cycles_between_modules() -> None:
         visit(name, ())
 
 
+def test_daten_stands_above_caten() -> None:
+    """It may import what it needs of caten, but the command line; nothing of caten imports it."""
+    for path in FILES:
+        assert "daten" not in re.findall(r"^ *(?:from|import) (\w+)", path.read_text(), re.MULTILINE), path
+    for path in (ROOT.parent / "daten").rglob("*.py"):
+        assert not [m for m in re.findall(r"^ *(?:from|import) (caten\.\w+)", path.read_text(), re.MULTILINE) if m == "caten.cli"], path
+
+
 def test_each_file_name_occurs_once() -> None:
     """A name says where to look: the same one in two folders does not."""
     count = Counter(p.name for p in FILES if p.name != "__init__.py")
@@ -94,7 +103,6 @@ def test_each_file_name_occurs_once() -> None:
 
 
 def test_every_diagnostic_code_has_its_page() -> None:
-    import re
     pages = {p.stem for p in (ROOT / "explanations").glob("E*.md")}
     files = [*FILES, *sorted((ROOT.parent.parent / "runtimes").glob("*.py"))]
     raised = {c for p in files for c in re.findall(r'"(E\d{3})"', p.read_text())}

@@ -34,22 +34,26 @@ class Constant:
 
 @dataclass(eq=False)
 class Call:
-    """An operator applied to arrays. `computed`: its results, once there are any."""
+    """An operator applied to arrays. `computed`: its results, once there are any. `stops`: no gradient goes through."""
 
     template: Template
     inputs: tuple[Ref, ...]
     shapes: tuple[Shape, ...]
     computed: list[np.ndarray | None] = field(default_factory=list)
+    stops: bool = False
 
     def __post_init__(self) -> None:
         self.computed = [None] * len(self.shapes)
+
+
+Node = Leaf | Constant | Call
 
 
 @dataclass(frozen=True)
 class Ref:
     """One result of a node."""
 
-    node: Leaf | Constant | Call
+    node: Node
     index: int = 0
 
     @property
@@ -75,16 +79,18 @@ def called(template: Template, inputs: Iterable[Ref]) -> tuple[Ref, ...]:
     return tuple([Ref(node, n) for n in range(len(node.shapes))])
 
 
-def in_order(wanted: Iterable[Ref], computed: bool = False) -> Iterator[Call]:
-    """The operators that these need, each after those that it needs. `computed`: also those whose results are there,
-    and what these needed."""
+def in_order(wanted: Iterable[Ref], for_gradient: bool = False) -> Iterator[Call]:
+    """The operators that these need, each after those that it needs: not what is computed already. `for_gradient`:
+    those through which a gradient goes, computed or not."""
     done: set[int] = set()
     stack: list[tuple[Ref, bool]] = [(r, False) for r in reversed(list(wanted))]
     while stack:
         ref, is_ready = stack.pop()
         node = ref.node
-        if not isinstance(node, Call) or (not is_ready and (
-                id(node) in done or (ref.array is not None and not computed))):
+        if not isinstance(node, Call):
+            continue
+        ends = node.stops if for_gradient else ref.array is not None
+        if not is_ready and (ends or id(node) in done):
             continue
         if is_ready:
             yield node

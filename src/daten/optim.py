@@ -8,6 +8,7 @@ Learning rates are inputs of the library: `optimizer.lr = 1e-4`, a schedule, com
 """
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -21,7 +22,7 @@ from .realization import run
 from .tensor import Tensor
 
 
-class Optimizer:
+class Optimizer(ABC):
     """What all have in common. `parameters`: tensors that require gradients; `lr`: the learning rate."""
 
     states = 0                                              # arrays that are kept for each parameter
@@ -52,9 +53,9 @@ class Optimizer:
             p._ref, p.grad = _leaf(new), None
             self.kept[n] = [Tensor(_leaf(s)) for s in states]
 
+    @abstractmethod
     def changed(self, p: Tensor, gradient: Tensor, states: list[Tensor], number: Any) -> tuple[Tensor, list[Tensor]]:
         """The new parameter and the new states. `number(x)`: a number that may differ from step to step."""
-        raise NotImplementedError
 
     def zero_grad(self) -> None:
         """Forget the gradients."""

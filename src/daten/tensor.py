@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from caten.frontend.spec import composites_of
 from caten.functions.call_keys import dtype_of
 
 from . import templates
-from .graph import Call, Constant, Leaf, Ref, called, in_order
+from .graph import Call, Constant, Leaf, Node, Ref, called, in_order
 from .realization import run
 
 Number = bool | int | float | complex
@@ -112,8 +112,13 @@ class Tensor:
         return self.shape[0]
 
     def detach(self) -> Tensor:
-        """The same value, with which no gradient goes on."""
-        return Tensor(self._ref)
+        """The same value, through which no gradient goes."""
+        if self._ref.array is not None:
+            return Tensor(Ref(Leaf(self._ref.array, self._ref.dtype)))
+        same = _expression("x0", self)
+        assert isinstance(same._ref.node, Call)
+        same._ref.node.stops = True
+        return same
 
     # ---- operators
 
@@ -227,18 +232,16 @@ def _product(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _expression(code: str, *inputs: Tensor) -> Tensor:
-    for i in inputs:
-        if i.requires_grad:
-            _RECORDED.add(i)
-    refs = [i._ref for i in inputs]
-    (made,) = called(templates.of_body(code, [(r.dtype, r.shape) for r in refs]), refs)
-    return Tensor(made)
+    """An expression of NumPy over `x0`, `x1` …"""
+    made = _applied(lambda types: templates.of_body(code, types), inputs)
+    assert isinstance(made, Tensor)
+    return made
 
 
 def gradients(of: Tensor, wrt: Sequence[Tensor], gradient: Any = None) -> list[Tensor]:
     """The gradients of a number with respect to tensors, as tensors: they can be differentiated again."""
     wanted = {(id(t._ref.node), t._ref.index) for t in wrt}
-    order = list(in_order([of._ref], computed=True))
+    order = list(in_order([of._ref], for_gradient=True))
     depends: set[int] = set()
     for call in order:
         if any((id(r.node), r.index) in wanted or id(r.node) in depends for r in call.inputs):
@@ -270,21 +273,22 @@ def gradients(of: Tensor, wrt: Sequence[Tensor], gradient: Any = None) -> list[T
 
 
 class _Recorded:
-    """The tensors that require gradients, by their nodes."""
+    """The tensors that require gradients, by their nodes, for as long as both are there."""
 
     def __init__(self) -> None:
-        self.tensors: WeakValueDictionary[tuple[int, int], Tensor] = WeakValueDictionary()
+        self.tensors: WeakKeyDictionary[Node, WeakValueDictionary[int, Tensor]] = WeakKeyDictionary()
 
     def add(self, tensor: Tensor) -> None:
-        self.tensors[id(tensor._ref.node), tensor._ref.index] = tensor
+        self.tensors.setdefault(tensor._ref.node, WeakValueDictionary())[tensor._ref.index] = tensor
 
     def reachable(self, ref: Ref) -> list[Tensor]:
         """Those that a result depends on."""
         found: dict[int, Tensor] = {}
-        for call in in_order([ref], computed=True):
+        for call in in_order([ref], for_gradient=True):
             for r in call.inputs:
-                tensor = self.tensors.get((id(r.node), r.index))
-                if tensor is not None:
+                entry = self.tensors.get(r.node)
+                tensor = None if entry is None else entry.get(r.index)
+                if tensor is not None and tensor._ref == r:                # an optimizer gives it another value
                     found.setdefault(id(tensor), tensor)
         return list(found.values())
 

@@ -114,6 +114,36 @@ def test_gradients_add_up_and_can_be_differentiated_again() -> None:
     np.testing.assert_array_equal(weighted.numpy(), 2 * np.arange(6.0))
 
 
+def test_no_gradient_goes_through_what_is_detached() -> None:
+    for is_computed in (False, True):
+        x = Tensor(V, requires_grad=True)
+        y = x * 2
+        if is_computed:
+            y.realize()
+        (y.detach() * x + x.detach()).sum().backward()
+        assert x.grad is not None
+        np.testing.assert_allclose(x.grad.numpy(), 2 * V)
+    z = Tensor(V, requires_grad=True)
+    (z * 2).detach().sum().backward()
+    assert z.grad is None
+
+
+def test_a_parameter_with_a_new_value_is_found_by_that_alone() -> None:
+    """What was recorded for the old value is gone with it, and a new node in its place is none of the parameter's."""
+    from daten.tensor import _RECORDED
+    p, optimizer = (p := Tensor(V, requires_grad=True)), daten.optim.SGD([p], lr=0.1)
+    (p * p).sum().backward()
+    old = p * 1.0
+    optimizer.step()
+    gc.collect()
+    assert old.sum()._ref.node is not None
+    assert _RECORDED.reachable(old.sum()._ref) == []
+    assert _RECORDED.reachable((p * 2).sum()._ref) == [p]
+    del old
+    gc.collect()
+    assert sum([p in entry.values() for entry in _RECORDED.tensors.values()]) == 1
+
+
 def test_a_graph_like_one_before_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Built anew from other arrays, of other sizes with the same equalities."""
     def run(n: int, k: int) -> Tensor:

@@ -1,7 +1,6 @@
 """Gradients that a spec gives in [gradient]."""
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -88,5 +87,5 @@ def test_the_gradients_by_hand_of_the_library(name: str, nightly: bool) -> None:
     entry = library.entry_of(name)
     cases = [c["name"] for c in entry.table["test"]["case"]]
     found = caten.test(entry.spec.text, grad=True, only=cases, opt=2 if nightly else 1)
-    assert any(c.status == "ok" for c in found.files[0].cases) or entry.family == "sorting", found.files[0]
-    assert all(c.passed or c.status == "vacuous" or "bits" in c.note or "complex" in json.dumps(c.note) for c in found.files[0].cases), found.files[0].cases
+    assert any(c.status == "ok" for c in found.files[0].cases), found.files[0]
+    assert all(c.passed or c.status == "vacuous" or "the bits of shorter numbers" in c.note for c in found.files[0].cases), found.files[0].cases

@@ -8,7 +8,7 @@ has its weight under this condition, so that what happens in the other arm (1/0,
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ..core.derivatives import derivative
 from ..core.dtypes import is_complex, is_float
@@ -32,12 +32,15 @@ class NotDifferentiable(Exception):
 def weights(e: Expr, seed: Expr, is_wanted: Callable[[Leaf], bool]) -> Weights:
     """For each wanted read, and each wanted scalar, of a formula: the condition under which the element depends on it,
     and its weight there. `seed`: the weight of the element."""
-    depends = _dependents(e, is_wanted)
+    order = _operands_first(e)
+    depends = _dependents(order, is_wanted)
     found: Weights = {}
     if e not in depends:
         return found
     weight_of: dict[Expr, tuple[Expr, Expr]] = {e: (TRUE, seed)}
-    for part in _parents_first(e, depends):
+    for part in reversed(order):
+        if part not in depends:
+            continue
         guard, weight = weight_of[part]
         if isinstance(part, Read | Var):
             found[part] = guard, weight
@@ -87,22 +90,11 @@ def _slope(e: Op, n: int) -> Expr | None:
     return derivative(e, n)
 
 
-def _dependents(e: Expr, is_wanted: Callable[[Leaf], bool]) -> set[Expr]:
-    """The parts through which the element depends on wanted leaves, and depends smoothly."""
+def _dependents(order: Sequence[Expr], is_wanted: Callable[[Leaf], bool]) -> set[Expr]:
+    """Of parts, each after its operands, those that depend on wanted leaves, and depend smoothly."""
     found: set[Expr] = set()
-    done: set[Expr] = set()
-    stack: list[tuple[Expr, bool]] = [(e, False)]
-    while stack:
-        part, is_ready = stack.pop()
-        if part in done:
-            continue
-        operands = _smooth_operands(part)
-        if not is_ready:
-            stack.append((part, True))
-            stack += [(o, False) for o in operands if o not in done]
-            continue
-        done.add(part)
-        if is_wanted(part) if isinstance(part, Read | Var) else any(o in found for o in operands):
+    for part in order:
+        if is_wanted(part) if isinstance(part, Read | Var) else any(o in found for o in _smooth_operands(part)):
             found.add(part)
     return found
 
@@ -131,20 +123,20 @@ def holds_bits(value: Node) -> bool:
     return any(isinstance(n, Bitcast) and is_float(n.arg.dtype) and not is_float(n.type) for n in value.unique())
 
 
-def _parents_first(e: Expr, within: set[Expr]) -> list[Expr]:
-    """The parts, each after all that it is an operand of."""
+def _operands_first(e: Expr) -> list[Expr]:
+    """The parts on which the element depends smoothly, each after its operands."""
     order: list[Expr] = []
-    done: set[Expr] = set()
+    seen: set[Expr] = set()
     stack = [(e, False)]
     while stack:
         part, is_ready = stack.pop()
         if is_ready:
             order.append(part)
-        elif part not in done:
-            done.add(part)
+        elif part not in seen:
+            seen.add(part)
             stack.append((part, True))
-            stack += [(o, False) for o in _smooth_operands(part) if o in within]
-    return order[::-1]
+            stack += [(o, False) for o in _smooth_operands(part)]
+    return order
 
 
 def _sum(a: tuple[Expr, Expr], b: tuple[Expr, Expr]) -> tuple[Expr, Expr]:
