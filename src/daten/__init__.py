@@ -1,5 +1,6 @@
 """daten: graphs of operators. Lazy tensors, their gradients, and the library that computes them."""
-from . import optim
-from .tensor import Tensor, apply, gradients, operator, realize
+from . import nn, optim, random
+from .settings import use
+from .tensor import Tensor, apply, gradients, no_grad, operator, realize
 
-__all__ = ["Tensor", "apply", "gradients", "operator", "optim", "realize"]
+__all__ = ["Tensor", "apply", "gradients", "nn", "no_grad", "operator", "optim", "random", "realize", "use"]

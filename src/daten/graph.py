@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .templates import Template
+from .templates import Reshape, Template
 
 Shape = tuple[int, ...]
 
@@ -36,7 +36,7 @@ class Constant:
 class Call:
     """An operator applied to arrays. `computed`: its results, once there are any. `stops`: no gradient goes through."""
 
-    template: Template
+    template: Template | Reshape
     inputs: tuple[Ref, ...]
     shapes: tuple[Shape, ...]
     computed: list[np.ndarray | None] = field(default_factory=list)
@@ -72,11 +72,16 @@ class Ref:
         return self.node.computed[self.index] if isinstance(self.node, Call) else None
 
 
-def called(template: Template, inputs: Iterable[Ref]) -> tuple[Ref, ...]:
+def called(template: Template | Reshape, inputs: Iterable[Ref]) -> tuple[Ref, ...]:
     """An operator applied to arrays: its results."""
     given = tuple(inputs)
     node = Call(template, given, template.shapes([(r.dtype, r.shape) for r in given]))
     return tuple([Ref(node, n) for n in range(len(node.shapes))])
+
+
+def reshaped(r: Ref, shape: Shape) -> Ref:
+    """The same elements in another shape."""
+    return r if r.shape == shape else called(Reshape(r.dtype, shape), [r])[0]
 
 
 def in_order(wanted: Iterable[Ref], for_gradient: bool = False) -> Iterator[Call]:

@@ -9,9 +9,11 @@ Learning rates are inputs of the library: `optimizer.lr = 1e-4`, a schedule, com
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from math import cos, pi
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -20,6 +22,8 @@ from caten.core.numpy_types import numpy_dtype
 from .graph import Leaf, Ref
 from .realization import run
 from .tensor import Tensor
+
+_WITH_NEXT_STEP: WeakValueDictionary[int, Tensor] = WeakValueDictionary()       # by id: == compares elements
 
 
 class Optimizer(ABC):
@@ -40,7 +44,8 @@ class Optimizer(ABC):
         """Change each parameter that has a gradient, and forget the gradients. `others`, such as the loss, are computed
         in the same call."""
         self.steps += 1
-        wanted = [t._ref for t in others]
+        waiting = list(_WITH_NEXT_STEP.values())
+        wanted = [t._ref for t in (*others, *waiting)]
         made: list[tuple[int, Tensor, list[Tensor]]] = []
         for n, p in enumerate(self.parameters):
             if p.grad is not None:
@@ -52,6 +57,9 @@ class Optimizer(ABC):
             p = self.parameters[n]
             p._ref, p.grad = _leaf(new), None
             self.kept[n] = [Tensor(_leaf(s)) for s in states]
+        for t in waiting:
+            t._ref = _leaf(t)
+            _WITH_NEXT_STEP.pop(id(t), None)
 
     @abstractmethod
     def changed(self, p: Tensor, gradient: Tensor, states: list[Tensor], number: Any) -> tuple[Tensor, list[Tensor]]:
@@ -61,6 +69,20 @@ class Optimizer(ABC):
         """Forget the gradients."""
         for p in self.parameters:
             p.grad = None
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        """The arrays that are kept for the parameters, and the number of steps."""
+        return {"steps": np.asarray(self.steps)} | {f"{n}.{k}": kept.numpy() for n, states in enumerate(self.kept)
+                                                    for k, kept in enumerate(states)}
+
+    def load_state_dict(self, values: Mapping[str, np.ndarray]) -> None:
+        """Go on where the optimizer was that gave this state. ValueError if it is of other parameters."""
+        own = {f"{n}.{k}": kept for n, states in enumerate(self.kept) for k, kept in enumerate(states)}
+        if own.keys() | {"steps"} != values.keys() or any(k.shape != values[n].shape for n, k in own.items()):
+            raise ValueError("this is the state of an optimizer of other parameters")
+        self.steps = int(values["steps"])
+        for name, kept in own.items():
+            kept.assign(values[name])
 
 
 class SGD(Optimizer):
@@ -136,6 +158,32 @@ class Lion(Optimizer):
         return p - number(self.lr) * direction, [states[0] * b2 + gradient * (1 - b2)]
 
 
+def with_next_step(tensor: Tensor, value: Tensor) -> None:
+    """Give a tensor a new value, which is computed with the next step: the running statistics of a layer."""
+    tensor._ref = value._ref
+    _WITH_NEXT_STEP[id(tensor)] = tensor
+
+
+def cosine(peak: float, steps: int, warmup: int = 0, last: float = 0.0) -> Callable[[int], float]:
+    """A schedule of the learning rate: it rises to `peak` in `warmup` steps, then falls as half a cosine to `last`
+    (Loshchilov and Hutter, SGDR, 2017)."""
+    def rate(step: int) -> float:
+        if step < warmup:
+            return peak * (step + 1) / warmup
+        done = min(1.0, (step - warmup) / max(1, steps - warmup))
+        return last + (peak - last) * (1 + cos(pi * done)) / 2
+    return rate
+
+
+def linear(peak: float, steps: int, warmup: int = 0, last: float = 0.0) -> Callable[[int], float]:
+    """A schedule of the learning rate: it rises to `peak` in `warmup` steps, then falls evenly to `last`."""
+    def rate(step: int) -> float:
+        if step < warmup:
+            return peak * (step + 1) / warmup
+        return peak + (last - peak) * min(1.0, (step - warmup) / max(1, steps - warmup))
+    return rate
+
+
 def clip_norm(parameters: Sequence[Tensor], greatest: float) -> Tensor:
     """Scale the gradients of all parameters so that their norm together is at most `greatest`; returns the norm that
     they have."""
@@ -159,6 +207,5 @@ def _number(value: float, like: Tensor) -> Tensor:
 
 
 def _leaf(t: Tensor) -> Ref:
-    array = t._ref.array
-    assert array is not None
+    array = t.numpy()
     return Ref(Leaf(array, t._ref.dtype))

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from caten.compiler import Compilation
-from caten.options import Options
 from caten.runtime.call import Operator
 
-from .assembly import Key, assembled, key_of, leaves_of
+from .assembly import Key, assembled, extents_of, key_of, leaves_of
 from .graph import Call, Ref
+from .settings import forgotten_by_use, options
 
-COMPILED: dict[Key, Operator] = {}
+COMPILED: dict[Key, list[tuple[dict[int, int], Operator]]] = {}      # of one key: for other fixed extents
+forgotten_by_use(COMPILED.clear)
 
 
 def run(wanted: Sequence[Ref]) -> None:
@@ -22,17 +23,25 @@ def run(wanted: Sequence[Ref]) -> None:
     if not todo:
         return
     calls, leaves = leaves_of(todo)
-    key = key_of(todo, calls, leaves)
-    operator = COMPILED.get(key)
-    if operator is None:
-        program = assembled(todo, calls, leaves)
-        built = Compilation([program], Options()).artifact()
-        operator = built.runtime.load(built.artifact, built.manifest)
-        assert isinstance(operator, Operator)
-        COMPILED[key] = operator
+    operator = _operator(todo, calls, leaves)
     made: Any = operator(*[r.array for r in leaves])
     for r, array in zip(todo, made if isinstance(made, tuple) else (made,), strict=True):
         assert isinstance(r.node, Call)
         result = np.asarray(array)
         result.flags.writeable = False
         r.node.computed[r.index] = result
+
+
+def _operator(wanted: Sequence[Ref], calls: Sequence[Call], leaves: Sequence[Ref]) -> Operator:
+    """The compiled graph."""
+    extents = extents_of(leaves)
+    known = COMPILED.setdefault(key_of(wanted, calls, leaves), [])
+    for fixed, operator in known:
+        if all(extents.get(e) == n for e, n in fixed.items()):
+            return operator
+    program, numbers = assembled(wanted, calls, leaves)
+    built = Compilation([program], options()).artifact()
+    made = built.runtime.load(built.artifact, built.manifest)
+    assert isinstance(made, Operator)
+    known.append(({e: extents[e] for e in numbers}, made))
+    return made

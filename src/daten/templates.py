@@ -5,7 +5,8 @@ gives them their extents. It is made once per process, and so is its gradient.
 """
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -20,11 +21,15 @@ from caten.frontend import operator_library
 from caten.frontend.composite import Composite
 from caten.frontend.generic_signature import is_value, of_call, tuples
 from caten.frontend.spec import SpecText, composites_of
-from caten.options import Instance, Options
+from caten.loop.affine import text_of
+from caten.options import Instance
 from caten.tensor.nest_sources import without_callers_outputs
 from caten.tensor.values import TensorProgram
 
-OPTIONS = Options()
+from .settings import forgotten_by_use, options
+
+Given = tuple[str, tuple[int, ...]]                         # an element type and a shape
+Formula = tuple[str, Any, Expr]                             # an input, one of its extents, and its formula
 
 
 class Template:
@@ -32,6 +37,7 @@ class Template:
 
     def __init__(self, program: TensorProgram, inputs: Sequence[str], outputs: Sequence[str]) -> None:
         self.program, self.inputs, self.outputs = without_callers_outputs(program), tuple(inputs), tuple(outputs)
+        self.name = self.program.name
         buffers = program.buffers
         scalars = {s.name: s.type for s in program.all(Scalar)}
         self.dtypes = tuple([buffers[name].type for name in self.outputs])
@@ -44,31 +50,46 @@ class Template:
     def __repr__(self) -> str:
         return f"<{self.program.name}({', '.join(self.inputs)}) -> {', '.join(self.outputs)}>"
 
-    def shapes(self, given: Sequence[tuple[str, tuple[int, ...]]]) -> tuple[tuple[int, ...], ...]:
+    def shapes(self, given: Sequence[Given]) -> tuple[tuple[int, ...], ...]:
         """The shapes of the results, from the element types and shapes of the inputs. E675 for inputs that do not
         fit."""
+        sizes = self.sizes(given)
+        return tuple([tuple([int(evaluate(e, sizes)) for e in shape]) for shape in self.output_shapes])
+
+    def sizes(self, given: Sequence[Given]) -> dict[str, int]:
+        """The sizes of the operator. E675 for inputs that do not fit."""
         if len(given) != len(self.inputs):
-            raise error("E675", f"{self.program.name} has {len(self.inputs)} inputs, not {len(given)}",
+            raise error("E675", f"{self.name} has {len(self.inputs)} inputs, not {len(given)}",
                         hint=f"they are {', '.join(self.inputs)}")
         sizes: dict[str, int] = {}
+        formulas: list[tuple[str, int, Expr]] = []
         for name, (dtype, shape), own, wanted in zip(self.inputs, given, self.input_shapes, self.input_dtypes,
                                                      strict=True):
             if dtype != wanted:
-                raise error("E675", f"{self.program.name}: {name} has elements of type {DTYPES[dtype].numpy}, not "
+                raise error("E675", f"{self.name}: {name} has elements of type {DTYPES[dtype].numpy}, not "
                                     f"{DTYPES[wanted].numpy}", hint=f"convert it: .astype('{DTYPES[wanted].numpy}')")
             if len(shape) != len(own):
-                raise error("E675", f"{self.program.name}: {name} has {len(shape)} axes, not {len(own)}")
+                raise error("E675", f"{self.name}: {name} has {len(shape)} axes, not {len(own)}")
             for extent, e in zip(shape, own, strict=True):
-                if isinstance(e, Var) and sizes.setdefault(e.name, extent) != extent:
-                    raise error("E675", f"{self.program.name}: {e.name} is {sizes[e.name]}, and {extent} by {name}")
-        return tuple([tuple([int(evaluate(e, sizes)) for e in shape]) for shape in self.output_shapes])
+                if not isinstance(e, Var):
+                    formulas.append((name, extent, e))
+                elif sizes.setdefault(e.name, extent) != extent:
+                    raise error("E675", f"{self.name}: {e.name} is {sizes[e.name]}, and {extent} by {name}")
+        for name, extent, e in in_solvable_order(formulas, sizes.keys()):
+            for unknown in e.variables - sizes.keys():
+                start = evaluate(e, {**sizes, unknown: 0})
+                step = evaluate(e, {**sizes, unknown: 1}) - start
+                sizes[unknown] = (extent - start) // step if step else 0
+            if evaluate(e, sizes) != extent:
+                raise error("E675", f"{self.name}: an extent of {name} is {extent}, not of the form {text_of(e)}")
+        return sizes
 
     def gradient(self, wanted: tuple[bool, ...]) -> Template:
         """The operator of the gradients with respect to some of the inputs. Its inputs are those of the operator, its
         outputs if it takes them (`takes_results`), and the gradient of each output of floats."""
         if wanted not in self._gradients:
             names = [n for n, want in zip(self.inputs, wanted, strict=True) if want]
-            made = gradient_of(self.program, OPTIONS, names)
+            made = gradient_of(self.program, options(), names)
             buffers = [b.name for b in made.buffers.values()]
             given = [b for b in buffers if made.buffers[b].access == "in" and b not in self.inputs]
             self._gradients[wanted] = Template(made, [*self.inputs, *given],
@@ -86,12 +107,35 @@ class Template:
         return tuple([n for n, dtype in enumerate(self.dtypes) if is_float(dtype)])
 
 
+def in_solvable_order(formulas: Sequence[Formula], known: Iterable[str]) -> Iterator[Formula]:
+    """Formulas of extents in an order in which each has at most one size that is not known by the ones before."""
+    sizes, left = set(known), list(formulas)
+    while left:
+        found = min(left, key=lambda formula: len(formula[2].variables - sizes))
+        left.remove(found)
+        sizes |= found[2].variables
+        yield found
+
+
+class Reshape:
+    """The same elements in another shape: an operator whose extents are those of a graph, where they are its sizes."""
+
+    seeded, takes_results = (0,), False
+
+    def __init__(self, dtype: str, shape: tuple[int, ...]) -> None:
+        self.dtypes, self.shape, self.name = (dtype,), shape, "reshape"
+
+    def shapes(self, given: Sequence[Given]) -> tuple[tuple[int, ...], ...]:
+        """The shape of the result."""
+        return (self.shape,)
+
+
 @cache
 def of_spec(spec: SpecText, name: str, instance: Instance) -> Template:
     """The template of an operator of a spec."""
-    (op,) = loading.loaded([spec], Options(instances=(instance,) if instance.arrays or instance.attributes else (),
-                                           only=(name,)))
-    program = driver.advance(op, "tensor", OPTIONS)
+    instances = (instance,) if instance.arrays or instance.attributes else ()
+    (op,) = loading.loaded([spec], replace(options(), instances=instances, only=(name,)))
+    program = driver.advance(op, "tensor", options())
     assert isinstance(program, TensorProgram)
     composite = composite_of(spec, name)
     return Template(program, composite.inputs, composite.outputs)
@@ -100,11 +144,11 @@ def of_spec(spec: SpecText, name: str, instance: Instance) -> Template:
 @cache
 def composite_of(spec: SpecText, name: str) -> Composite:
     """An operator of a spec, as it is declared."""
-    (found,) = [c for c in composites_of(spec, OPTIONS)[0] if c.name == name]
+    (found,) = [c for c in composites_of(spec, options())[0] if c.name == name]
     return found
 
 
-def of_call_with(spec: SpecText, name: str, inputs: Sequence[tuple[str, tuple[int, ...]]],
+def of_call_with(spec: SpecText, name: str, inputs: Sequence[Given],
                  attributes: Mapping[str, Any]) -> Template:
     """The template for inputs with these element types and shapes."""
     composite = composite_of(spec, name)
@@ -117,23 +161,25 @@ def of_call_with(spec: SpecText, name: str, inputs: Sequence[tuple[str, tuple[in
     return of_spec(spec, name, instance)
 
 
-def of_library(name: str, inputs: Sequence[tuple[str, tuple[int, ...]]], attributes: Mapping[str, Any]) -> Template:
+def of_library(name: str, inputs: Sequence[Given], attributes: Mapping[str, Any]) -> Template:
     """The template of an operator of the library."""
-    return of_call_with(_library_spec(name), name, inputs, attributes)
+    return of_call_with(library_spec(name), name, inputs, attributes)
 
 
-_library_spec = cache(operator_library.spec_of)
+library_spec = cache(operator_library.spec_of)
 
 
-def of_body(code: str, inputs: Sequence[tuple[str, tuple[int, ...]]]) -> Template:
-    """The template of an expression of NumPy over `x0`, `x1` … that has no operator in the library, such as `x0[1:]`.
-    Its elements are of the type of the first."""
+def of_body(code: str, inputs: Sequence[Given]) -> Template:
+    """The template of a body over `x0`, `x1` … that is no operator of the library, such as `return x0[1:]`. Its
+    elements are of the type of the first."""
     def declared(n: int, dtype: str, shape: tuple[int, ...]) -> str:
         extents = " ".join([f"N{n}_{k}" if e != 1 else "1" for k, e in enumerate(shape)])
         return f'"x{n}{{{DTYPES[dtype].numpy}}}[{extents}]"'
     inputs_text = ", ".join([declared(n, *each) for n, each in enumerate(inputs)])
     result = f"y{{{DTYPES[inputs[0][0]].numpy}}}[...]"
     text = (f'[composite]\nname = "Expression"\ninputs = [{inputs_text}]\noutputs = ["{result}"]\n\n'
-            f"[composite.implementation]\nlang = \"python\"\ncode = '''\nreturn {code}\n'''\n")
+            f"[composite.implementation]\nlang = \"python\"\ncode = '''\n{code}\n'''\n")
     return of_spec(SpecText("<expression>", text, "toml"), "Expression", Instance((), (), ""))
 
+
+forgotten_by_use(of_spec.cache_clear)

@@ -1,7 +1,9 @@
 """Lazy tensors: what is done with them is a graph, which is compiled and run when a value is asked for."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -9,17 +11,22 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 import numpy as np
 
 from caten.api import read
-from caten.core.dtypes import DTYPES, is_float
+from caten.core.dtypes import DTYPES
 from caten.core.numpy_types import numpy_dtype
 from caten.frontend import operator_library
-from caten.frontend.spec import composites_of
-from caten.functions.call_keys import dtype_of
+from caten.frontend.composite import Composite
+from caten.frontend.spec import SpecText, composites_of
 
-from . import templates
-from .graph import Call, Constant, Leaf, Node, Ref, called, in_order
+from . import indexing, templates
+from .backward import differentiated
+from .element_types import DType, dtype, type_named
+from .graph import Call, Constant, Leaf, Node, Ref, called, in_order, reshaped
+from .operands import cast, leaf, operands
 from .realization import run
+from .settings import options
 
-Number = bool | int | float | complex
+POWER_BITS = 6                  # of an exponent of integers: from 64 on, only powers of 0, 1 and -1 fit into 64 bits
+_RECORDS: ContextVar[bool] = ContextVar("records", default=True)
 
 
 class Tensor:
@@ -27,10 +34,13 @@ class Tensor:
     which is then `.grad`."""
 
     __array_priority__ = 1000
+    __hash__ = object.__hash__
 
-    def __init__(self, data: Any, dtype: str | None = None, requires_grad: bool = False) -> None:
-        """`data`: an array, or numbers; numbers of Python are float32, int64 or bool."""
-        self._ref = data if isinstance(data, Ref) else _leaf(data, dtype)
+    def __init__(self, data: Any, dtype: Any = None, requires_grad: bool = False) -> None:
+        """`data`: an array, or numbers; numbers of Python are float32, int64 or bool. An array of another library comes
+        by DLPack or the buffer protocol, and is copied."""
+        ref = data._ref if isinstance(data, Tensor) else data if isinstance(data, Ref) else leaf(data, dtype)
+        self._ref: Ref = ref if dtype is None else cast(ref, type_named(dtype))
         self.requires_grad = requires_grad
         self.grad: Tensor | None = None
 
@@ -52,19 +62,37 @@ class Tensor:
         return int(np.prod(self.shape))
 
     @property
-    def dtype(self) -> str:
-        """The element type, by its name in NumPy."""
-        return DTYPES[self._ref.dtype].numpy
+    def dtype(self) -> DType:
+        """The element type: `x.dtype == "float32"`."""
+        return dtype(self._ref.dtype)
 
     @property
     def T(self) -> Tensor:
         """The transpose of a matrix."""
         return self.transpose()
 
+    @property
+    def mT(self) -> Tensor:
+        """The transposes of a stack of matrices."""
+        if self.ndim < 2:
+            raise ValueError(f"{self!r} is no matrix")
+        return self.transpose(*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
+
+    @property
+    def device(self) -> str:
+        """Where it is: "cpu"."""
+        return "cpu"
+
+    def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:
+        """The tensor itself: there is one device, "cpu"."""
+        if device != "cpu" or stream is not None:
+            raise ValueError(f"there is one device, 'cpu', without streams: not {device!r}")
+        return self
+
     def __repr__(self) -> str:
         node = self._ref.node
         waits = isinstance(node, Call) and self._ref.array is None
-        by = f", by {node.template.program.name}" if waits and isinstance(node, Call) else ""
+        by = f", by {node.template.name}" if waits and isinstance(node, Call) else ""
         return f"Tensor({self.dtype}[{', '.join(map(str, self.shape))}]{by})"
 
     # ---- its value
@@ -89,10 +117,27 @@ class Tensor:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         array = self.numpy()
-        return array if dtype is None else array.astype(dtype)
+        if dtype is not None and array.dtype != dtype:
+            if copy is False:
+                raise ValueError(f"{self!r} has to be copied to become {dtype}")
+            return array.astype(dtype)
+        return array.copy() if copy else array
 
-    def __dlpack__(self, **options: Any) -> Any:
-        return self.numpy().__dlpack__(**options)
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
+        from . import array_api
+        known = array_api.__array_api_version__
+        if api_version not in (None, known):
+            raise ValueError(f"the array API standard of {api_version} is not known: that of {known} is")
+        return array_api
+
+    def __buffer__(self, flags: int, /) -> memoryview:
+        return memoryview(self.numpy())    # type: ignore[arg-type]   # an array has the protocol of PEP 688
+
+    def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None,
+                   dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
+        if stream is not None or dl_device not in (None, (1, 0)):
+            raise BufferError("a tensor is on the CPU, without streams")
+        return self.numpy().copy().__dlpack__()             # what takes it may write to it
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
@@ -106,6 +151,20 @@ class Tensor:
     def __bool__(self) -> bool:
         return bool(self.item())
 
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        if DTYPES[self._ref.dtype].kind not in ("int", "uint"):
+            raise TypeError(f"{self!r} is no integer")
+        return int(self.item())
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return iter([self[n] for n in range(len(self))])
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any())
+
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("a tensor without axes has no length")
@@ -115,10 +174,18 @@ class Tensor:
         """The same value, through which no gradient goes."""
         if self._ref.array is not None:
             return Tensor(Ref(Leaf(self._ref.array, self._ref.dtype)))
-        same = _expression("x0", self)
-        assert isinstance(same._ref.node, Call)
-        same._ref.node.stops = True
-        return same
+        (same,) = called(templates.of_body("return x0", [(self._ref.dtype, self.shape)]), [self._ref])
+        assert isinstance(same.node, Call)
+        same.node.stops = True
+        return Tensor(same)
+
+    def assign(self, value: Any) -> None:
+        """Give this tensor another value of its shape, converted to its element type. What was computed from it keeps
+        the old one."""
+        new = leaf(np.asarray(value), self.dtype)
+        if new.shape != self.shape:
+            raise ValueError(f"{self!r} cannot have a value of shape {new.shape}")
+        self._ref = new
 
     # ---- operators
 
@@ -128,17 +195,40 @@ class Tensor:
     def __rsub__(self, other: Any) -> Tensor: return _one("subtract", other, self)
     def __mul__(self, other: Any) -> Tensor: return _one("multiply", self, other)
     def __rmul__(self, other: Any) -> Tensor: return _one("multiply", other, self)
-    def __truediv__(self, other: Any) -> Tensor: return _one("divide", self, other)
-    def __rtruediv__(self, other: Any) -> Tensor: return _one("divide", other, self)
-    def __pow__(self, other: Any) -> Tensor: return _one("pow", self, other)
-    def __matmul__(self, other: Any) -> Tensor: return _product(self, _tensor(other))
-    def __rmatmul__(self, other: Any) -> Tensor: return _product(_tensor(other), self)
-    def __neg__(self) -> Tensor: return _one("negative", self)
-    def __abs__(self) -> Tensor: return _one("abs", self)
+    def __truediv__(self, other: Any) -> Tensor: return _quotient(self, other)
+    def __rtruediv__(self, other: Any) -> Tensor: return _quotient(other, self)
+    def __floordiv__(self, other: Any) -> Tensor: return _one("floor_divide", self, other)
+    def __rfloordiv__(self, other: Any) -> Tensor: return _one("floor_divide", other, self)
+    def __mod__(self, other: Any) -> Tensor: return _one("remainder", self, other)
+    def __rmod__(self, other: Any) -> Tensor: return _one("remainder", other, self)
+    def __pow__(self, other: Any) -> Tensor: return _power(self, other)
+    def __rpow__(self, other: Any) -> Tensor: return _power(other, self)
+    def __and__(self, other: Any) -> Tensor: return _bits("bitwise_and", "logical_and", self, other)
+    def __rand__(self, other: Any) -> Tensor: return _bits("bitwise_and", "logical_and", other, self)
+    def __or__(self, other: Any) -> Tensor: return _bits("bitwise_or", "logical_or", self, other)
+    def __ror__(self, other: Any) -> Tensor: return _bits("bitwise_or", "logical_or", other, self)
+    def __xor__(self, other: Any) -> Tensor: return _bits("bitwise_xor", "logical_xor", self, other)
+    def __rxor__(self, other: Any) -> Tensor: return _bits("bitwise_xor", "logical_xor", other, self)
+    def __lshift__(self, other: Any) -> Tensor: return _one("left_shift", self, other)
+    def __rlshift__(self, other: Any) -> Tensor: return _one("left_shift", other, self)
+    def __rshift__(self, other: Any) -> Tensor: return _one("right_shift", self, other)
+    def __rrshift__(self, other: Any) -> Tensor: return _one("right_shift", other, self)
     def __lt__(self, other: Any) -> Tensor: return _one("less", self, other)
     def __le__(self, other: Any) -> Tensor: return _one("less_equal", self, other)
     def __gt__(self, other: Any) -> Tensor: return _one("greater", self, other)
     def __ge__(self, other: Any) -> Tensor: return _one("greater_equal", self, other)
+    def __eq__(self, other: Any) -> Tensor: return _one("equal", self, other)   # type: ignore[override]
+    def __ne__(self, other: Any) -> Tensor: return _one("not_equal", self, other)   # type: ignore[override]
+    def __matmul__(self, other: Any) -> Tensor: return product(self, tensor(other))
+    def __rmatmul__(self, other: Any) -> Tensor: return product(tensor(other), self)
+    def __neg__(self) -> Tensor: return _one("negative", self)
+    def __pos__(self) -> Tensor: return self
+
+    def __abs__(self) -> Tensor:
+        return _one("complex_abs" if DTYPES[self._ref.dtype].kind == "complex" else "abs", self)
+
+    def __invert__(self) -> Tensor:
+        return _one("logical_not" if self._ref.dtype == "bool" else "bitwise_not", self)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """The operators of the library are methods: `x.softmax(axis=1)`."""
@@ -152,18 +242,28 @@ class Tensor:
 
     def reshape(self, *shape: Any) -> Tensor:
         """The same elements in another shape; one extent may be -1."""
-        wanted = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], Sequence) else shape
+        given = shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence | np.ndarray) else shape
+        wanted = tuple([int(e) for e in given])
         if -1 in wanted:
-            rest = int(np.prod([e for e in wanted if e != -1]))
+            rest = max(1, int(np.prod([e for e in wanted if e != -1])))
             wanted = tuple([self.size // rest if e == -1 else e for e in wanted])
-        return _one("reshape", self, shape=wanted)
+        if int(np.prod(wanted)) != self.size or any(e < 0 for e in wanted):
+            raise ValueError(f"{self!r} has {self.size} elements: it cannot be reshaped to {wanted}")
+        return Tensor(reshaped(self._ref, wanted))
 
-    def astype(self, dtype: str) -> Tensor:
+    def astype(self, dtype: Any) -> Tensor:
         """Converted to an element type."""
-        return self if dtype == self.dtype else _one("cast", self, dtype=dtype)
+        own = type_named(dtype)
+        return self if own == self._ref.dtype else Tensor(cast(self._ref, own))
 
     def __getitem__(self, at: Any) -> Tensor:
-        return _expression(f"x0[{_index(at)}]", self)
+        return Tensor(indexing.taken(self._ref, at))
+
+    def __setitem__(self, at: Any, value: Any) -> None:
+        """Change elements of this tensor: the ones that were computed from it keep what they have. The value is
+        converted to the element type of the tensor."""
+        given = tensor(value).astype(self.dtype)
+        self._ref = indexing.stored(self._ref, at, given._ref)
 
     # ---- gradients
 
@@ -182,9 +282,19 @@ def realize(*tensors: Tensor) -> None:
     run([t._ref for t in tensors])
 
 
+@contextmanager
+def no_grad() -> Iterator[None]:
+    """Within it, no gradient goes through what is done, and what is computed keeps nothing of what it came from."""
+    before = _RECORDS.set(False)
+    try:
+        yield
+    finally:
+        _RECORDS.reset(before)
+
+
 def apply(name: str, *inputs: Any, **attributes: Any) -> Any:
     """An operator of the library, applied to tensors, arrays and numbers."""
-    return _applied(lambda types: templates.of_library(name, types, attributes), inputs)
+    return _applied(templates.library_spec(name), name, inputs, attributes)
 
 
 def operator(spec: str | Path, name: str = "") -> Callable[..., Any]:
@@ -193,25 +303,29 @@ def operator(spec: str | Path, name: str = "") -> Callable[..., Any]:
     `spec`: a file, or a text. `name`: of the operator, where the spec has several. Its gradient is made of its body, or
     is that of its section [gradient]. Attributes are arguments by name. CatenError with what is wrong with the spec."""
     text = read(spec)
-    names = [c.name for c in composites_of(text, templates.OPTIONS)[0]]
+    names = [c.name for c in composites_of(text, options())[0]]
     if name not in names and (name or len(names) != 1):
         raise ValueError(f"the spec has the operators {', '.join(names)}: name one of them" if not name else
                          f"the spec has no operator '{name}', but {', '.join(names)}")
 
     def applied(*inputs: Any, **attributes: Any) -> Any:
-        return _applied(lambda types: templates.of_call_with(text, name or names[0], types, attributes), inputs)
+        return _applied(text, name or names[0], inputs, attributes)
     return applied
 
 
-def _applied(template_of: Callable[[Sequence[tuple[str, tuple[int, ...]]]], templates.Template],
-             inputs: Sequence[Any]) -> Any:
+def _applied(spec: SpecText, name: str, inputs: Sequence[Any], attributes: dict[str, Any]) -> Any:
     given = [i._ref if isinstance(i, Tensor) else i for i in inputs]
+    records = _RECORDS.get()
     for i in inputs:
-        if isinstance(i, Tensor) and i.requires_grad:
+        if isinstance(i, Tensor) and i.requires_grad and records:
             _RECORDED.add(i)
-    refs = _of_one_type(given)
-    template = template_of([(r.dtype, r.shape) for r in refs])
-    made = tuple([Tensor(r) for r in called(template, refs)])
+    composite: Composite = templates.composite_of(spec, name)
+    refs = operands(composite, given)
+    results = called(templates.of_call_with(spec, name, [(r.dtype, r.shape) for r in refs], attributes), refs)
+    if not records and results:
+        assert isinstance(results[0].node, Call)
+        results[0].node.stops = True
+    made = tuple([Tensor(r) for r in results])
     return made[0] if len(made) == 1 else made
 
 
@@ -222,7 +336,39 @@ def _one(name: str, *inputs: Any, **attributes: Any) -> Tensor:
     return made
 
 
-def _product(a: Tensor, b: Tensor) -> Tensor:
+def _bits(integers: str, bools: str, a: Any, b: Any) -> Tensor:
+    """An operator that has one name for integers and another for bools."""
+    known = a if isinstance(a, Tensor) else b
+    return _one(bools if known._ref.dtype == "bool" else integers, a, b)
+
+
+def _quotient(a: Any, b: Any) -> Tensor:
+    """a / b; integers become floats, as in NumPy."""
+    return _one("divide", *[v.astype("float64") if isinstance(v, Tensor) and DTYPES[v._ref.dtype].kind in
+                            ("int", "uint", "bool") else v for v in (a, b)])
+
+
+def _power(a: Any, b: Any) -> Tensor:
+    """a ** b; of integers by squaring. What does not fit into the type has no defined value."""
+    known = a if isinstance(a, Tensor) else b
+    if DTYPES[known._ref.dtype].kind in ("float", "complex") or isinstance(a, float) or isinstance(b, float):
+        return _one("pow", a, b)
+    x, y = _same(a, b)
+    multiply = "result = np.where(rest & 1 == 1, result * base, result)"
+    steps = [line for _ in range(POWER_BITS) for line in (multiply, "base = base * base", "rest = rest >> 1")]
+    code = "\n".join(["result = np.ones_like(x0)", "base = x0", "rest = x1", *steps[:-2],
+                      f"return np.where((x0 == 0) & (x1 >= {1 << POWER_BITS}), np.zeros_like(x0), result)"])
+    return Tensor(indexing.body(code, [x._ref, y._ref]))
+
+
+def _same(a: Any, b: Any) -> tuple[Tensor, Tensor]:
+    """Two operands of one type."""
+    x, y = operands(templates.composite_of(templates.library_spec("equal"), "equal"),
+                    [v._ref if isinstance(v, Tensor) else v for v in (a, b)])
+    return Tensor(x), Tensor(y)
+
+
+def product(a: Tensor, b: Tensor) -> Tensor:
     """a @ b, of which either may be a vector."""
     if not a.ndim or not b.ndim:
         raise ValueError("@ takes vectors and matrices: a number is multiplied by *")
@@ -231,45 +377,10 @@ def _product(a: Tensor, b: Tensor) -> Tensor:
     return _one("matvec" if b.ndim == 1 else "matmul", a, b)
 
 
-def _expression(code: str, *inputs: Tensor) -> Tensor:
-    """An expression of NumPy over `x0`, `x1` …"""
-    made = _applied(lambda types: templates.of_body(code, types), inputs)
-    assert isinstance(made, Tensor)
-    return made
-
-
 def gradients(of: Tensor, wrt: Sequence[Tensor], gradient: Any = None) -> list[Tensor]:
     """The gradients of a number with respect to tensors, as tensors: they can be differentiated again."""
-    wanted = {(id(t._ref.node), t._ref.index) for t in wrt}
-    order = list(in_order([of._ref], for_gradient=True))
-    depends: set[int] = set()
-    for call in order:
-        if any((id(r.node), r.index) in wanted or id(r.node) in depends for r in call.inputs):
-            depends.add(id(call))
-    first = Ref(Constant(1.0, of._ref.dtype)) if gradient is None else _tensor(gradient)._ref
-    parts: dict[tuple[int, int], list[Ref]] = {(id(of._ref.node), of._ref.index): [first]}
-
-    def total(node: Any, n: int) -> Ref | None:
-        found = parts.get((id(node), n), [])
-        while len(found) > 1:
-            b, a = found.pop(), found.pop()
-            found.append(called(templates.of_library("add", [(a.dtype, a.shape), (b.dtype, b.shape)], {}), (a, b))[0])
-        return found[0] if found else None
-    for call in reversed(order):
-        if id(call) not in depends:
-            continue
-        seeds = [total(call, n) for n in call.template.seeded]
-        if all(s is None for s in seeds):
-            continue
-        want = tuple([is_float(r.dtype) and ((id(r.node), r.index) in wanted or id(r.node) in depends)
-                      for r in call.inputs])
-        given = [s if s is not None else _zeros(Ref(call, n)) for s, n in zip(seeds, call.template.seeded, strict=True)]
-        results = [Ref(call, n) for n in range(len(call.shapes))] if call.template.takes_results else []
-        made = iter(called(call.template.gradient(want), [*call.inputs, *results, *given]))
-        for r, want_it in zip(call.inputs, want, strict=True):
-            if want_it:
-                parts.setdefault((id(r.node), r.index), []).append(next(made))
-    return [Tensor(total(t._ref.node, t._ref.index) or _zeros(t._ref)) for t in wrt]
+    first = Ref(Constant(1.0, of._ref.dtype)) if gradient is None else tensor(gradient)._ref
+    return [Tensor(r) for r in differentiated(of._ref, [t._ref for t in wrt], first)]
 
 
 class _Recorded:
@@ -296,12 +407,9 @@ class _Recorded:
 _RECORDED = _Recorded()
 
 
-def _tensor(value: Any) -> Tensor:
+def tensor(value: Any) -> Tensor:
+    """A tensor, if it is none yet."""
     return value if isinstance(value, Tensor) else Tensor(value)
-
-
-def _zeros(r: Ref) -> Ref:
-    return Tensor(np.zeros(r.shape, numpy_dtype(r.dtype)))._ref
 
 
 def _array(r: Ref) -> np.ndarray:
@@ -310,44 +418,3 @@ def _array(r: Ref) -> np.ndarray:
     array = r.array
     assert array is not None
     return array
-
-
-def _leaf(data: Any, dtype: str | None) -> Ref:
-    array = np.asarray(data)
-    if dtype is not None:
-        array = array.astype(dtype)
-    elif array.dtype == np.float64 and not isinstance(data, np.ndarray | np.generic):
-        array = array.astype(np.float32)
-    name = dtype_of(array)
-    if name is None:
-        raise TypeError(f"no tensor has elements of type {array.dtype}")
-    own = np.array(array, order="C")                            # a later change of the caller's array is none of it
-    own.flags.writeable = False
-    return Ref(Leaf(own, name))
-
-
-def _of_one_type(given: Sequence[Any]) -> list[Ref]:
-    """Operands as results of nodes; numbers of Python have the type of the others."""
-    refs = [r if isinstance(r, Ref) else None if isinstance(r, Number) else _leaf(r, None) for r in given]
-    types = [r.dtype for r in refs if r is not None]
-    return [r if r is not None else Ref(Constant(v, _type_of(v, types)))
-            for r, v in zip(refs, given, strict=True)]
-
-
-def _type_of(value: Any, types: Sequence[str]) -> str:
-    own = "bool" if isinstance(value, bool) else "i64" if isinstance(value, int) else "f32"
-    for dtype in types:
-        kind = DTYPES[dtype].kind
-        if kind in ("float", "complex") or (kind in ("int", "uint") and isinstance(value, int)) or kind == own:
-            return dtype
-    return own
-
-
-def _index(at: Any) -> str:
-    """An index of Python as it is written."""
-    def one(i: Any) -> str:
-        if isinstance(i, slice):
-            return ":".join(["" if part is None else str(int(part)) for part in (i.start, i.stop)]) + (
-                f":{int(i.step)}" if i.step is not None else "")
-        return "..." if i is Ellipsis else "None" if i is None else str(int(i))
-    return ", ".join([one(i) for i in at]) if isinstance(at, tuple) else one(at)

@@ -81,7 +81,7 @@ def test_a_damaged_entry_is_made_again(tmp_path: Path, told: Told, damage: str) 
     assert make.made == ["library"]
     assert told.codes == ["E651"]
     assert sorted(p.name for p in entry.iterdir()) == ["op.so", HASHES]
-    assert list((tmp_path / "c").iterdir()) == [entry]
+    assert [p for p in (tmp_path / "c").iterdir() if p.name != "swept"] == [entry]
     cache.fetch(NAME, make)
     assert len(make.made) == 1
 
@@ -236,7 +236,8 @@ def test_a_killed_writer_leaves_no_entry(tmp_path: Path, told: Told) -> None:
     assert told == []
     left = list((tmp_path / "c").glob("tmp-*"))
     assert len(left) == 1                                    # it may still be at work, for all that others know
-    os.utime(left[0], (0, 0))
+    for old in (left[0], tmp_path / "c" / "swept"):
+        os.utime(old, (0, 0))
     cache.fetch(key("next"), writer())
     assert list((tmp_path / "c").glob("tmp-*")) == []
 
@@ -304,3 +305,19 @@ def test_a_user_without_a_home_has_a_cache_below_the_temporary_folder(monkeypatc
         raise RuntimeError("Could not determine home directory.")
     monkeypatch.setattr("platformdirs.user_cache_path", nowhere)
     assert default_directory() == Path(tempfile.gettempdir()) / f"caten-{os.getuid()}"
+
+
+def test_a_full_cache_is_not_looked_through_at_each_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[Path] = []
+    monkeypatch.setattr(Cache, "_evict", lambda self, newest: looked.append(newest))
+
+    def add(name: str, size: int) -> None:
+        Cache(tmp_path, Told().append, greatest_bytes=64_000).fetch(key(name), lambda folder: (folder / "f").write_bytes(bytes(size)) and None)
+    add("first", 10)
+    add("second", 10)
+    assert len(looked) == 1
+    add("large", 2_000)                                   # more than a share of the bound
+    assert len(looked) == 2
+    os.utime(tmp_path / "swept", (0, 0))                  # long ago
+    add("later", 10)
+    assert len(looked) == 3

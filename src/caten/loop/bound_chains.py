@@ -2,7 +2,9 @@
 < q and 8·q ≤ N. Most bounds checks are of this kind and need no system of constraints.
 
 The innermost variable goes first. Where L ≥ 0 is known and f - k·L with k > 0 lacks the atom, f ≥ f - k·L. This is
-Fourier–Motzkin elimination along a single path.
+Fourier–Motzkin elimination along a single path. Where the atom has factors, as k in (W - 2)·k + i < (H - 2)·(W - 2),
+its greatest value takes its place if the factors are known to be ≤ 0, its least if they are ≥ 0. A quotient ⌊a / d⌋ is
+below n where a < n·d.
 """
 from __future__ import annotations
 
@@ -15,6 +17,7 @@ from .affine import Linear, of_atom
 from .refutation import NEAR, Clause, Range
 
 MOST_FORMS = 12                # per proof
+MOST_DEGREE = 4                # of products that are looked at
 MOST_TIMES = 64                # greatest factor for which a form is scaled to match a bound
 
 
@@ -45,8 +48,15 @@ class _Chain:
         if self.known.interval(form)[0] >= 0:
             return True
         self.left -= 1
+        if self.left < 0:
+            return False
+        return self._by_terms(form) or self._by_quotient(form) or (MOST_DEGREE >= form.degree > 1
+                                                                    and self._by_factors(form))
+
+    def _by_terms(self, form: Linear) -> bool:
+        """Bounds in the place of the innermost atom that is a term by itself."""
         single = [m[0] for m in form.terms if len(m) == 1]
-        if self.left < 0 or form.degree > 2 or not single:     # higher products need a full system
+        if form.degree > 2 or not single:
             return False
         atom = max(single, key=self._turn)
         match atom:
@@ -54,6 +64,38 @@ class _Chain:
                 return all(self.proves(form.replace(atom, self.known.linear(side))) for side in (a, b))
         return any(self.proves(less)
                    for bound in self._bounds(atom) if (less := _without(form, atom, bound)) is not None)
+
+    def _by_quotient(self, form: Linear) -> bool:
+        """The form n - ⌊a / d⌋ is ≥ 0 where d > 0 and a < (n + 1)·d."""
+        for atom in form.atoms():
+            match atom:
+                case Op(fn="floordiv", args=(a, d)) if not isinstance(d, Const) and is_integer(atom.dtype):
+                    if form.coefficient(atom) == Linear({}, -1):
+                        rest, by = form + of_atom(atom), self.known.linear(d)
+                        most = rest.shifted(1).times(by).shifted(-1)
+                        return self.proves(by.shifted(-1)) and self.proves(most - self.known.linear(a))
+        return False
+
+    def _by_factors(self, form: Linear) -> bool:
+        """Bounds in the place of the innermost atom, with all that it is multiplied by."""
+        atom = max(form.atoms(), key=self._turn)
+        if any(m.count(atom) > 1 for m in form.terms):
+            return False
+        factor = form.coefficient(atom)
+        rises, falls = self._is_one_sign(factor, 1), self._is_one_sign(factor, -1)
+        if not rises and not falls:
+            return False
+        for bound in self._bounds(atom):
+            by = bound.terms.get((atom,), 0)
+            if (by, True) in ((1, rises), (-1, falls)) and not any(atom in m and len(m) > 1 for m in bound.terms):
+                value = of_atom(atom) - bound if by == 1 else of_atom(atom) + bound
+                if self.proves(form.replace(atom, value)):
+                    return True
+        return False
+
+    def _is_one_sign(self, factor: Linear, sign: int) -> bool:
+        """Is the factor known to be ≥ 0 (1), or ≤ 0 (-1)?"""
+        return self.known.interval(factor.scaled(sign))[0] >= 0 or self._by_terms(factor.scaled(sign))
 
     def _turn(self, atom: Expr) -> tuple[int, int]:
         """The elimination order: innermost first, then the largest expression."""

@@ -35,9 +35,13 @@ SPARED_SECONDS = 60
 ABANDONED_SECONDS = 3600                   # a temporary folder this old belongs to a process that was killed
 LEAST_FREE = 1 << 20                       # a disk with less free space counts as full
 MAKE_ROOM = "make room, or name another folder with CATEN_CACHE_DIR"
+SWEPT = "swept"                            # the file that is touched when entries are evicted
+SWEPT_SECONDS = 600                        # to look at all entries takes long where there are many: not more often …
+SWEPT_SHARE = 64                           # … unless a process adds this share of the bound by itself
 MOST_FAILED = 20                           # kept sources of failed compilations
 
 Warn = Callable[[Diagnostic], None]
+_ADDED: dict[Path, int] = {}               # bytes that this process added to a folder since it was swept
 
 
 @frozen
@@ -178,8 +182,8 @@ class Cache:
         before = self.stats()
         if self.directory is not None:
             for child in list(self.directory.iterdir()):
-                if child.name in ("failed", COMPILER, PROBES,
-                                  KERNELS) or _is_entry(child.name) or child.name.startswith("tmp-"):
+                if child.name in ("failed", COMPILER, PROBES, KERNELS,
+                                  SWEPT) or _is_entry(child.name) or child.name.startswith("tmp-"):
                     self._remove(child)
         return before
 
@@ -217,8 +221,22 @@ class Cache:
             self._trouble(f"cannot write to the cache folder {self.directory}: {problem.strerror}", MAKE_ROOM)
             atexit.register(shutil.rmtree, work, ignore_errors=True)
             return work
-        self._evict(entry)
+        _ADDED[self.directory] = _ADDED.get(self.directory, 0) + _bytes(entry)
+        if self._is_to_be_swept():
+            self._evict(entry)
         return entry
+
+    def _is_to_be_swept(self) -> bool:
+        """Is it time to look at all entries? The file of the last time is touched."""
+        assert self.directory is not None
+        stamp = self.directory / SWEPT
+        few = _ADDED[self.directory] <= self._greatest / SWEPT_SHARE
+        if few and time.time() - _used(stamp) < SWEPT_SECONDS:
+            return False
+        _ADDED[self.directory] = 0
+        with contextlib.suppress(OSError):
+            stamp.touch()
+        return True
 
     def _evict(self, newest: Path) -> None:
         """Remove the least recently used entries beyond the bound, and files of killed processes."""

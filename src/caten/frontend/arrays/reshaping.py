@@ -21,13 +21,12 @@ def reshape(b: Builder, x: Array, shape: Sequence[Any]) -> Array:
     if linear(product_of(wanted)) != linear(product_of(x.shape)):
         b.require(Op("eq", (product_of(x.shape), product_of(wanted))), "E324",
                   f"{spelled(x.shape)} cannot be reshaped to {spelled(wanted)}: the numbers of elements differ")
-    groups = grouped(x.shape, wanted)
+    return b.view(x, wanted, lambda indices: indices_before(x.shape, wanted, indices))
 
-    def index_map(indices: Indices) -> list[Expr]:
-        return [index for ours, theirs in groups
-                for index in _within(x.shape[ours], wanted[theirs], indices[theirs])]
 
-    return b.view(x, wanted, index_map)
+def indices_before(old: Sequence[Expr], new: Sequence[Expr], indices: Indices) -> list[Expr]:
+    """Where the element at these indices of the new shape was in the old one, of as many elements."""
+    return [index for ours, theirs in grouped(old, new) for index in _within(old[ours], new[theirs], indices[theirs])]
 
 
 def ravel(b: Builder, x: Array) -> Array:

@@ -1,0 +1,68 @@
+"""The Python array API standard, version 2024.12, over lazy tensors: `import daten.array_api as xp`.
+
+What is missing and what differs stands in docs/array_api.md. Arrays are lazy: what a function returns is computed when
+its values are asked for. Functions whose results have a shape that depends on values (`nonzero`, `unique_*`, masks as
+indices) compute at once.
+"""
+from math import e, inf, nan, pi
+from typing import Any
+
+from ..tensor import Tensor
+from . import fft, linalg
+from .creation import (
+    arange,
+    asarray,
+    empty,
+    empty_like,
+    eye,
+    from_dlpack,
+    full,
+    full_like,
+    linspace,
+    meshgrid,
+    ones,
+    ones_like,
+    tril,
+    triu,
+    zeros,
+    zeros_like,
+)
+from .data_types import (
+    Info,
+    astype,
+    bool,
+    can_cast,
+    complex64,
+    complex128,
+    finfo,
+    float32,
+    float64,
+    iinfo,
+    int8,
+    int16,
+    int32,
+    int64,
+    isdtype,
+    result_type,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from .elementwise import *
+from .linear_algebra import matmul, matrix_transpose, tensordot, vecdot
+from .manipulation import *
+from .reductions import *
+
+__array_api_version__ = "2024.12"
+newaxis = None
+
+
+def __array_namespace_info__() -> Any:
+    """What the namespace can do."""
+    return Info()
+
+
+__all__ = sorted({n for n in globals() if not n.startswith("_")} - {"Any", "Info", "data_types", "elementwise",
+                                                                   "manipulation", "reductions", "creation",
+                                                                   "linear_algebra"})

@@ -1,0 +1,134 @@
+"""Arrays made of numbers."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..tensor import Tensor, apply, tensor
+from .data_types import complex64, float32, int64
+
+Shape = int | tuple[int, ...]
+
+
+def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: Any = None) -> Tensor:
+    """An array of numbers, lists of numbers, or another array."""
+    _on_cpu(device)
+    if isinstance(obj, Tensor):
+        if copy is False and dtype is not None and dtype != obj.dtype:
+            raise ValueError(f"{obj!r} has to be copied to become {dtype}")
+        return obj if copy is not True and dtype in (None, obj.dtype) else Tensor(obj, dtype)
+    if copy is False:
+        raise ValueError("a tensor has a copy of what it is made from")
+    if isinstance(obj, Sequence) and any(isinstance(part, Tensor | Sequence) for part in obj):
+        obj = _nested(obj)
+    return Tensor(obj, dtype)
+
+
+def _nested(obj: Any) -> Any:
+    return [_nested(part) for part in obj] if isinstance(obj, Sequence) else obj.tolist() if isinstance(
+        obj, Tensor) else obj
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Tensor:
+    """An array of another library, copied."""
+    _on_cpu(device)
+    if copy is False:
+        raise ValueError("a tensor has a copy of what it is made from")
+    return Tensor(np.from_dlpack(x))
+
+
+def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """start, start + step, … before stop."""
+    _on_cpu(device)
+    if stop is None:
+        start, stop = 0, start
+    made = np.arange(start, stop, step)
+    return Tensor(made, dtype or (int64 if made.dtype.kind == "i" else float32))
+
+
+def linspace(start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None,
+             endpoint: bool = True) -> Tensor:
+    """Evenly spaced numbers."""
+    _on_cpu(device)
+    made = np.linspace(start, stop, num, endpoint=endpoint)
+    return Tensor(made, dtype or (complex64 if made.dtype.kind == "c" else float32))
+
+
+def full(shape: Shape, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """One value in all elements."""
+    _on_cpu(device)
+    return Tensor(np.full(shape, fill_value, (dtype or tensor(fill_value).dtype).numpy))
+
+
+def zeros(shape: Shape, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Zeros."""
+    return full(shape, 0, dtype=dtype or float32, device=device)
+
+
+def ones(shape: Shape, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Ones."""
+    return full(shape, 1, dtype=dtype or float32, device=device)
+
+
+def empty(shape: Shape, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """An array to be filled; its elements are zeros."""
+    return zeros(shape, dtype=dtype, device=device)
+
+
+def full_like(x: Tensor, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """One value in the shape of an array."""
+    return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device)
+
+
+def zeros_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Zeros in the shape of an array."""
+    return full_like(x, 0, dtype=dtype, device=device)
+
+
+def ones_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Ones in the shape of an array."""
+    return full_like(x, 1, dtype=dtype, device=device)
+
+
+def empty_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """An array to be filled, in the shape of another; its elements are zeros."""
+    return zeros_like(x, dtype=dtype, device=device)
+
+
+def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
+    """Ones on a diagonal."""
+    _on_cpu(device)
+    return Tensor(np.eye(n_rows, n_cols, k, (dtype or float32).numpy))
+
+
+def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
+    """Zeros above a diagonal."""
+    return _of(apply("tril", x, k=k))
+
+
+def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
+    """Zeros below a diagonal."""
+    return _of(apply("triu", x, k=k))
+
+
+def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
+    """Vectors along the axes of one shape: "ij", or "xy", with the first two exchanged."""
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"indexing is 'xy' or 'ij', not {indexing!r}")
+    count = len(arrays)
+    order = [1, 0, *range(2, count)] if indexing == "xy" and count > 1 else list(range(count))
+    shape = tuple([arrays[n].shape[0] for n in order])
+    placed = [a.reshape(*[-1 if order[m] == n else 1 for m in range(count)]) for n, a in enumerate(arrays)]
+    return [_of(apply("broadcast_to", a, shape=shape)) for a in placed]
+
+
+def _on_cpu(device: Any) -> None:
+    if device not in (None, "cpu"):
+        raise ValueError(f"there is one device, 'cpu', not {device!r}")
+
+
+def _of(made: Any) -> Tensor:
+    assert isinstance(made, Tensor)
+    return made

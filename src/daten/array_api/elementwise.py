@@ -1,0 +1,162 @@
+"""Functions of elements."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..element_types import DType
+from ..tensor import Tensor, apply, tensor
+from .data_types import complex64, complex128, float32, isdtype
+
+
+def _unary(name: str, operator: str = "", kept: str = "", bools: str = "") -> Any:
+    """A function of the standard by an operator of the library. `kept`: of this kind an array is itself. `bools`: the
+    operator for bools."""
+    def function(x: Tensor, /) -> Tensor:
+        if kept and isdtype(x.dtype, kept):
+            return Tensor(x)
+        return _of(apply(bools if bools and x.dtype == "bool" else operator or name, x))
+    return _named(function, name)
+
+
+def _binary(name: str, operator: str = "", bools: str = "") -> Any:
+    """A function of two operands, of which one may be a number of Python."""
+    def function(x1: Any, x2: Any, /) -> Tensor:
+        given = _together((x1, x2))
+        return _of(apply(bools if bools and given[0].dtype == "bool" else operator or name, *given))
+    return _named(function, name)
+
+
+def _named(function: Any, name: str) -> Any:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{name}, element by element."
+    return function
+
+
+def _together(arrays: tuple[Any, ...]) -> list[Tensor]:
+    """Operands, of which numbers of Python have the type of the others."""
+    like = next((a for a in arrays if isinstance(a, Tensor)), None)
+    if like is None:
+        raise TypeError("one of the operands has to be an array")
+    return [a if isinstance(a, Tensor) else Tensor(np.asarray(a), _beside(a, like.dtype)) for a in arrays]
+
+
+def _beside(value: Any, dtype: DType) -> DType:
+    if isinstance(value, complex) and isdtype(dtype, "real floating"):
+        return complex64 if dtype == float32 else complex128
+    return dtype
+
+
+acos, acosh, asin, asinh, atan, atanh = [_unary(n) for n in ("acos", "acosh", "asin", "asinh", "atan", "atanh")]
+cos, cosh, sin, sinh, tan, tanh = [_unary(n) for n in ("cos", "cosh", "sin", "sinh", "tan", "tanh")]
+exp, expm1, log, log1p, log2, log10, sqrt = [
+    _unary(n) for n in ("exp", "expm1", "log", "log1p", "log2", "log10", "sqrt")]
+negative, reciprocal, square, signbit = [_unary(n) for n in ("negative", "reciprocal", "square", "signbit")]
+floor, ceil, trunc = [_unary(n, kept="integral") for n in ("floor", "ceil", "trunc")]
+conj, imag = _unary("conj", kept="real floating"), _unary("imag")
+logical_not, bitwise_invert = _unary("logical_not"), _unary("bitwise_invert", "bitwise_not", bools="logical_not")
+atan2, hypot, logaddexp, copysign = [_binary(n) for n in ("atan2", "hypot", "logaddexp", "copysign")]
+add, subtract, multiply, divide, floor_divide, remainder = [
+    _binary(n) for n in ("add", "subtract", "multiply", "divide", "floor_divide", "remainder")]
+maximum, minimum, equal, not_equal = [_binary(n) for n in ("maximum", "minimum", "equal", "not_equal")]
+less, less_equal, greater, greater_equal = [_binary(n) for n in ("less", "less_equal", "greater", "greater_equal")]
+logical_and, logical_or, logical_xor = [_binary(n) for n in ("logical_and", "logical_or", "logical_xor")]
+bitwise_and, bitwise_or, bitwise_xor = [
+    _binary(f"bitwise_{n}", bools=f"logical_{n}") for n in ("and", "or", "xor")]
+bitwise_left_shift = _binary("bitwise_left_shift", "left_shift")
+bitwise_right_shift = _binary("bitwise_right_shift", "right_shift")
+
+
+def real(x: Tensor, /) -> Tensor:
+    """The real part."""
+    return _of(apply("real", x)) if isdtype(x.dtype, "complex floating") else Tensor(x)
+
+
+def positive(x: Tensor, /) -> Tensor:
+    """The array itself."""
+    return Tensor(x)
+
+
+def abs(x: Tensor, /) -> Tensor:
+    """The absolute value; of complex numbers, as floats."""
+    return x.__abs__() if not isdtype(x.dtype, "unsigned integer") else Tensor(x)
+
+
+def pow(x1: Any, x2: Any, /) -> Tensor:
+    """x1 to the power of x2."""
+    a, b = _together((x1, x2))
+    return a ** b
+
+
+def round(x: Tensor, /) -> Tensor:
+    """The nearest whole number, of two the even one."""
+    if isdtype(x.dtype, "integral"):
+        return Tensor(x)
+    if isdtype(x.dtype, "complex floating"):
+        return _complex(_of(apply("round", real(x))), _of(apply("round", imag(x))))
+    return _of(apply("round", x))
+
+
+def sign(x: Tensor, /) -> Tensor:
+    """-1, 0 or 1; of complex numbers x / |x|, 0 of 0."""
+    if not isdtype(x.dtype, "complex floating"):
+        return _of(apply("sign", x))
+    size = abs(x)
+    return _of(apply("where", size == 0, 0.0, 1.0)).astype(x.dtype) * x / _of(
+        apply("where", size == 0, 1.0, size)).astype(x.dtype)
+
+
+def isnan(x: Tensor, /) -> Tensor:
+    """Is it no number?"""
+    return _of_parts("isnan", x, any=True)
+
+
+def isinf(x: Tensor, /) -> Tensor:
+    """Is it infinite?"""
+    return _of_parts("isinf", x, any=True)
+
+
+def isfinite(x: Tensor, /) -> Tensor:
+    """Is it a number, and finite?"""
+    return _of_parts("isfinite", x, any=False)
+
+
+def _of_parts(name: str, x: Tensor, any: bool) -> Tensor:
+    if isdtype(x.dtype, "complex floating"):
+        a, b = apply(name, real(x)), apply(name, imag(x))
+        return _of(a | b if any else a & b)
+    if not isdtype(x.dtype, "real floating"):
+        return Tensor(np.full(x.shape, not any))
+    return _of(apply(name, x))
+
+
+def nextafter(x1: Any, x2: Any, /) -> Tensor:
+    """The next number from x1 towards x2. Computed by its bits."""
+    a, b = _together((x1, x2))
+    return Tensor(np.nextafter(a.numpy(), b.numpy()))
+
+
+def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
+    """Not below min, not above max, of which both may be left out; NaN where either is."""
+    made = x
+    for bound, operator in ((min, "maximum"), (max, "minimum")):
+        if bound is not None:
+            made = _of(apply(operator, made, tensor(bound).astype(x.dtype) if isinstance(bound, Tensor) else bound))
+    return Tensor(made)
+
+
+def _complex(re: Tensor, im: Tensor) -> Tensor:
+    """re + i · im."""
+    wide = "complex64" if re.dtype == "float32" else "complex128"
+    return re.astype(wide) + im.astype(wide) * 1j
+
+
+def _of(made: Any) -> Tensor:
+    assert isinstance(made, Tensor)
+    return made
+
+
+__all__ = sorted(n for n, v in globals().items() if callable(v) and not n.startswith("_")
+                 and getattr(v, "__module__", "") == __name__)
+

@@ -1,0 +1,137 @@
+"""The extension `fft` of the standard: discrete Fourier transforms of any length."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..element_types import DType
+from ..tensor import Tensor, apply
+from .data_types import complex64, complex128, float32, float64
+from .elementwise import conj
+from .manipulation import concat
+
+BACKWARDS = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
+Axes = Sequence[int] | None
+
+
+def fft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """The discrete Fourier transform along an axis, of the first n elements or with zeros behind."""
+    return _of(apply("fft", _complex(_fitted(x, n, axis)), axis=axis, norm=_known(norm)))
+
+
+def ifft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """The inverse of `fft`."""
+    return _of(apply("ifft", _complex(_fitted(x, n, axis)), axis=axis, norm=_known(norm)))
+
+
+def rfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """The first half of the transform of real numbers."""
+    return _of(apply("rfft", _fitted(x, n, axis), axis=axis, norm=_known(norm)))
+
+
+def irfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """The inverse of `rfft`, n real numbers; without n an even number."""
+    count = 2 * (x.shape[axis] - 1) if n is None else n
+    return _of(apply("irfft", _fitted(_complex(x), count // 2 + 1, axis), n=count, axis=axis, norm=_known(norm)))
+
+
+def fftn(x: Tensor, /, *, s: Axes = None, axes: Axes = None, norm: str = "backward") -> Tensor:
+    """The transform along several axes, the last ones or all."""
+    for n, axis in _steps(x, s, axes):
+        x = fft(x, n=n, axis=axis, norm=norm)
+    return _complex(x)
+
+
+def ifftn(x: Tensor, /, *, s: Axes = None, axes: Axes = None, norm: str = "backward") -> Tensor:
+    """The inverse of `fftn`."""
+    for n, axis in _steps(x, s, axes):
+        x = ifft(x, n=n, axis=axis, norm=norm)
+    return _complex(x)
+
+
+def rfftn(x: Tensor, /, *, s: Axes = None, axes: Axes = None, norm: str = "backward") -> Tensor:
+    """`rfft` along the last of several axes, `fft` along the others."""
+    *others, last = _steps(x, s, axes)
+    made = rfft(x, n=last[0], axis=last[1], norm=norm)
+    for n, axis in others:
+        made = fft(made, n=n, axis=axis, norm=norm)
+    return made
+
+
+def irfftn(x: Tensor, /, *, s: Axes = None, axes: Axes = None, norm: str = "backward") -> Tensor:
+    """The inverse of `rfftn`."""
+    *others, last = _steps(x, s, axes)
+    made = _complex(x)
+    for n, axis in others:
+        made = ifft(made, n=n, axis=axis, norm=norm)
+    return irfft(made, n=last[0] if s is not None else None, axis=last[1], norm=norm)
+
+
+def hfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """The transform of numbers whose other half are their conjugates: it is real."""
+    return irfft(conj(_complex(x)), n=n, axis=axis, norm=BACKWARDS[_known(norm)])
+
+
+def ihfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """The inverse of `hfft`."""
+    return _of(conj(rfft(x, n=n, axis=axis, norm=BACKWARDS[_known(norm)])))
+
+
+def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+    """The frequencies of the elements of a transform of n."""
+    return Tensor(np.fft.fftfreq(n, d), dtype or float32)
+
+
+def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+    """The frequencies of the elements of `rfft` of n."""
+    return Tensor(np.fft.rfftfreq(n, d), dtype or float32)
+
+
+def fftshift(x: Tensor, /, *, axes: int | tuple[int, ...] | None = None) -> Tensor:
+    """The frequency 0 in the middle."""
+    return _of(apply("fftshift", x, axes=(axes,) if isinstance(axes, int) else axes))
+
+
+def ifftshift(x: Tensor, /, *, axes: int | tuple[int, ...] | None = None) -> Tensor:
+    """The inverse of `fftshift`."""
+    return _of(apply("ifftshift", x, axes=(axes,) if isinstance(axes, int) else axes))
+
+
+def _steps(x: Tensor, s: Axes, axes: Axes) -> list[tuple[int | None, int]]:
+    """The lengths and axes of a transform along several."""
+    order = list(axes) if axes is not None else list(range(-len(s), 0)) if s is not None else list(range(x.ndim))
+    return list(zip(s if s is not None else [None] * len(order), order, strict=True))
+
+
+def _fitted(x: Tensor, n: int | None, axis: int) -> Tensor:
+    """The first n elements along an axis, with zeros behind where there are fewer."""
+    at = axis % x.ndim
+    have = x.shape[at]
+    if n is None or n == have:
+        return x
+    if n < have:
+        return x[(*[slice(None)] * at, slice(0, n))]
+    zeros = np.zeros((*x.shape[:at], n - have, *x.shape[at + 1:]), x.dtype.numpy)
+    return concat([x, Tensor(zeros)], axis=at)
+
+
+def _complex(x: Tensor) -> Tensor:
+    wide: dict[DType, DType] = {float32: complex64, float64: complex128}
+    return x.astype(wide.get(x.dtype, x.dtype))
+
+
+def _known(norm: str) -> str:
+    if norm not in BACKWARDS:
+        raise ValueError(f"norm is 'backward', 'ortho' or 'forward', not {norm!r}")
+    return norm
+
+
+def _of(made: Any) -> Tensor:
+    assert isinstance(made, Tensor)
+    return made
+
+
+__all__ = ["fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft", "irfftn",
+           "rfft", "rfftfreq", "rfftn"]

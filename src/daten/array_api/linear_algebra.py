@@ -1,0 +1,54 @@
+"""Products of arrays, and the extension `linalg` as far as the library has it."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..tensor import Tensor, apply, product
+from .data_types import isdtype, result_type
+from .manipulation import moveaxis
+
+
+def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """The product of matrices or vectors, for stacks of them."""
+    a, b = _same(x1, x2)
+    return product(a, b)
+
+
+def matrix_transpose(x: Tensor, /) -> Tensor:
+    """The transposes of matrices."""
+    return x.mT
+
+
+def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
+    """The sum of products over axes of both."""
+    a, b = _same(x1, x2)
+    ours, theirs = ((range(a.ndim - axes, a.ndim), range(axes)) if isinstance(axes, int)
+                    else ([n % a.ndim for n in axes[0]], [n % b.ndim for n in axes[1]]))
+    kept_a = [n for n in range(a.ndim) if n not in ours]
+    kept_b = [n for n in range(b.ndim) if n not in theirs]
+    summed = int(np.prod([a.shape[n] for n in ours]))
+    left = (a.transpose(*kept_a, *ours) if a.ndim else a).reshape(-1 if a.size else int(np.prod([a.shape[n] for n in
+                                                                                                kept_a])), summed)
+    right = (b.transpose(*theirs, *kept_b) if b.ndim else b).reshape(summed, -1 if b.size else int(np.prod(
+        [b.shape[n] for n in kept_b])))
+    return product(left, right).reshape(*[a.shape[n] for n in kept_a], *[b.shape[n] for n in kept_b])
+
+
+def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
+    """The sum of conj(x1) · x2 along an axis."""
+    a, b = _same(x1, x2)
+    if isdtype(a.dtype, "complex floating"):
+        made = apply("conj", a)
+        assert isinstance(made, Tensor)
+        a = made
+    found = apply("vecdot", moveaxis(a, axis, -1), moveaxis(b, axis, -1))
+    assert isinstance(found, Tensor)
+    return found
+
+
+def _same(x1: Tensor, x2: Tensor) -> tuple[Tensor, Tensor]:
+    dtype: Any = result_type(x1, x2)
+    return x1.astype(dtype), x2.astype(dtype)

@@ -1,0 +1,146 @@
+"""Arrays in other shapes, and joined."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..tensor import Tensor, apply
+from .data_types import result_type
+
+
+def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
+    """Repeated along axes of extent 1, and new ones in front. ValueError if the shape does not fit."""
+    if np.broadcast_shapes(x.shape, shape) != tuple(shape):
+        raise ValueError(f"{x!r} cannot be broadcast to {shape}")
+    return Tensor(x) if x.shape == tuple(shape) else _of(apply("broadcast_to", x, shape=tuple(shape)))
+
+
+def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
+    """All in the shape of what is computed from them."""
+    shape = np.broadcast_shapes(*[a.shape for a in arrays])
+    return [broadcast_to(a, shape) for a in arrays]
+
+
+def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
+    """Joined along an axis; None: their elements in order."""
+    dtype = result_type(*arrays)
+    given = [a.astype(dtype) for a in arrays]
+    if axis is None:
+        given, axis = [a.reshape(-1) for a in given], 0
+    made, at = given[0], _axis(axis, given[0].ndim)
+    for other in given[1:]:
+        made = _of(apply("concatenate", made, other, axis=at))
+    return Tensor(made)
+
+
+def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
+    """Joined along a new axis."""
+    at = _axis(axis, arrays[0].ndim + 1)
+    return concat([expand_dims(a, at) for a in arrays], axis=at)
+
+
+def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+    """The arrays along an axis."""
+    moved = moveaxis(x, axis, 0)
+    return tuple([moved[n] for n in range(moved.shape[0])])
+
+
+def expand_dims(x: Tensor, /, axis: int) -> Tensor:
+    """With an axis of extent 1 more."""
+    at = _axis(axis, x.ndim + 1)
+    return x.reshape(*x.shape[:at], 1, *x.shape[at:])
+
+
+def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
+    """Without axes of extent 1. ValueError for others."""
+    out = {_axis(a, x.ndim) for a in (axis if isinstance(axis, tuple) else (axis,))}
+    if any(x.shape[a] != 1 for a in out):
+        raise ValueError(f"only axes of extent 1 can be left out of {x!r}")
+    return x.reshape(*[e for n, e in enumerate(x.shape) if n not in out])
+
+
+def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
+    """With the axes in another order."""
+    order = [_axis(a, x.ndim) for a in axes]
+    return x.transpose(*order) if order != sorted(order) else Tensor(x)
+
+
+def moveaxis(x: Tensor, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Tensor:
+    """With axes at other places, the others in order."""
+    old = [_axis(a, x.ndim) for a in (source if isinstance(source, tuple) else (source,))]
+    new = [_axis(a, x.ndim) for a in (destination if isinstance(destination, tuple) else (destination,))]
+    order = [n for n in range(x.ndim) if n not in old]
+    for at, axis in sorted(zip(new, old, strict=True)):
+        order.insert(at, axis)
+    return permute_dims(x, tuple(order))
+
+
+def flip(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None) -> Tensor:
+    """Backwards along axes, or all."""
+    axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    turned = {_axis(a, x.ndim) for a in axes}
+    return x[tuple([slice(None, None, -1) if n in turned else slice(None) for n in range(x.ndim)])]
+
+
+def roll(x: Tensor, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...] | None = None) -> Tensor:
+    """Shifted along axes, what leaves at one end comes in at the other."""
+    if axis is None:
+        return _rolled(x.reshape(-1), int(shift), 0).reshape(*x.shape)    # type: ignore[arg-type]   # a number here
+    shifts = shift if isinstance(shift, tuple) else (shift,)
+    axes = axis if isinstance(axis, tuple) else (axis,) * len(shifts)
+    made = Tensor(x)
+    for by, at in zip(shifts * (len(axes) if len(shifts) == 1 else 1), axes, strict=True):
+        made = _rolled(made, by, _axis(at, x.ndim))
+    return made
+
+
+def _rolled(x: Tensor, by: int, axis: int) -> Tensor:
+    return x if not x.size or not by % x.shape[axis] else _of(apply("roll", x, shift=by % x.shape[axis], axis=axis))
+
+
+def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> Tensor:
+    """Each element several times."""
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    at = _axis(axis, x.ndim)
+    times = repeats.numpy() if isinstance(repeats, Tensor) else repeats
+    index = np.repeat(np.arange(x.shape[at], dtype=np.int64), times)
+    return x[(*[slice(None)] * at, index)]
+
+
+def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
+    """The whole array several times along its axes."""
+    rank = max(x.ndim, len(repetitions))
+    made = x.reshape(*[1] * (rank - x.ndim), *x.shape)
+    for n, times in enumerate((*[1] * (rank - len(repetitions)), *repetitions)):
+        made = repeat_axis(made, n, times)
+    return Tensor(made)
+
+
+def repeat_axis(x: Tensor, axis: int, times: int) -> Tensor:
+    """The array several times along one axis."""
+    index = np.tile(np.arange(x.shape[axis], dtype=np.int64), times)
+    return x if times == 1 else x[(*[slice(None)] * axis, index)]
+
+
+def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: Any = None) -> Tensor:
+    """The same elements in another shape; one extent may be -1."""
+    return Tensor(x.reshape(tuple(shape)))
+
+
+def _axis(axis: int, rank: int) -> int:
+    """A number of an axis, which may count from the end."""
+    if not -rank <= axis < rank:
+        raise IndexError(f"axis {axis} of {rank} axes")
+    return axis % rank
+
+
+def _of(made: Any) -> Tensor:
+    assert isinstance(made, Tensor)
+    return made
+
+
+__all__ = ["broadcast_arrays", "broadcast_to", "concat", "expand_dims", "flip", "moveaxis", "permute_dims", "repeat",
+           "reshape", "roll", "squeeze", "stack", "tile", "unstack"]

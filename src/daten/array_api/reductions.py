@@ -1,0 +1,222 @@
+"""Statistics, searching, sorting and sets. What has a shape that depends on values is computed at once."""
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any
+
+import numpy as np
+
+from ..element_types import DType
+from ..tensor import Tensor, apply
+from .data_types import bool as bool_
+from .data_types import int64, isdtype, result_type, uint64
+
+UniqueAll = namedtuple("UniqueAll", ["values", "indices", "inverse_indices", "counts"])
+UniqueCounts = namedtuple("UniqueCounts", ["values", "counts"])
+UniqueInverse = namedtuple("UniqueInverse", ["values", "inverse_indices"])
+Axis = int | tuple[int, ...] | None
+
+
+def sum(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """The sum; of integers in 64 bits."""
+    return _reduced("sum", x.astype(dtype or _wide(x.dtype)), axis, keepdims)
+
+
+def prod(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """The product; of integers in 64 bits."""
+    return _reduced("prod", x.astype(dtype or _wide(x.dtype)), axis, keepdims)
+
+
+def mean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """The arithmetic mean."""
+    return _reduced("mean", x, axis, keepdims)
+
+
+def max(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """The greatest element. ValueError of none."""
+    return _reduced("max", _of_some(x, axis), axis, keepdims)
+
+
+def min(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """The least element. ValueError of none."""
+    return _reduced("min", _of_some(x, axis), axis, keepdims)
+
+
+def var(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """The variance; the sum of squares over the number of elements less `correction`."""
+    apart = x - mean(x, axis=axis, keepdims=True)
+    return sum(apart * apart, axis=axis, keepdims=keepdims) / (_count(x, axis) - correction)
+
+
+def std(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """The standard deviation, the root of the variance."""
+    return _of(apply("sqrt", var(x, axis=axis, correction=correction, keepdims=keepdims)))
+
+
+def all(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Are all elements true, or not 0?"""
+    return _reduced("all", x, axis, keepdims)
+
+
+def any(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Is an element true, or not 0?"""
+    return _reduced("any", x, axis, keepdims)
+
+
+def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """The number of elements that are not 0."""
+    return _reduced("count_nonzero", x, axis, keepdims)
+
+
+def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Where the greatest element is, the first of several."""
+    return _reduced("argmax", _of_some(x, axis), axis, keepdims)
+
+
+def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Where the least element is, the first of several."""
+    return _reduced("argmin", _of_some(x, axis), axis, keepdims)
+
+
+def cumulative_sum(x: Tensor, /, *, axis: int | None = None, dtype: Any = None,
+                   include_initial: bool = False) -> Tensor:
+    """The sums of the first elements along an axis; `include_initial`: 0 in front."""
+    return _scanned("cumsum", x, axis, dtype, include_initial, 0)
+
+
+def cumulative_prod(x: Tensor, /, *, axis: int | None = None, dtype: Any = None,
+                    include_initial: bool = False) -> Tensor:
+    """The products of the first elements along an axis; `include_initial`: 1 in front."""
+    return _scanned("cumprod", x, axis, dtype, include_initial, 1)
+
+
+def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None,
+         append: Tensor | None = None) -> Tensor:
+    """The differences of neighbours along an axis, n times."""
+    from .manipulation import concat
+    made = concat([part for part in (prepend, x, append) if part is not None], axis=axis)
+    at = axis % x.ndim
+    for _ in range(n):
+        after, before = (slice(1, None), slice(None, -1)) if made.shape[at] else (slice(None), slice(None))
+        made = made[(*[slice(None)] * at, after)] - made[(*[slice(None)] * at, before)]
+    return made
+
+
+def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
+    """x1 where the condition is true, x2 elsewhere."""
+    dtype = result_type(x1, x2)
+    return _of(apply("where", condition, *[v.astype(dtype) if isinstance(v, Tensor) else Tensor(np.asarray(v), dtype)
+                                           for v in (x1, x2)]))
+
+
+def searchsorted(x1: Tensor, x2: Tensor, /, *, side: str = "left", sorter: Tensor | None = None) -> Tensor:
+    """Where elements belong in a sorted vector."""
+    dtype = result_type(x1, x2)
+    line = x1 if sorter is None else x1[sorter]
+    return _of(apply("searchsorted", line.astype(dtype), x2.astype(dtype), right=side == "right"))
+
+
+def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """In order along an axis."""
+    return _of(apply("sort", x, axis=axis, descending=descending))
+
+
+def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """The positions that put the elements in order along an axis; equal ones as they are."""
+    return _of(apply("argsort", x, axis=axis, descending=descending))
+
+
+def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
+    """The elements at indices along an axis."""
+    return _of(apply("take", x, indices, axis=0 if axis is None else axis % x.ndim))
+
+
+def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
+    """For each place of `indices` the element at this index along the axis."""
+    from .manipulation import broadcast_to
+    at = axis % x.ndim
+    others = np.broadcast_shapes(*[(*a.shape[:at], 1, *a.shape[at + 1:]) for a in (x, indices)])
+    given = [broadcast_to(a, (*others[:at], a.shape[at], *others[at + 1:])) for a in (x, indices)]
+    return _of(apply("take_along_axis", *given, axis=at))
+
+
+def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
+    """The positions of the elements that are not 0, for each axis."""
+    if not x.ndim:
+        raise ValueError("an array without axes has no positions")
+    return tuple([Tensor(p.astype(np.int64)) for p in np.nonzero(x.numpy())])
+
+
+def unique_all(x: Tensor, /) -> Any:
+    """The different elements, where each is first, which of them each element is, and how many there are."""
+    array = x.numpy().reshape(-1)
+    values, first, inverse, counts = np.unique(array, return_index=True, return_inverse=True, return_counts=True,
+                                               equal_nan=False)
+    return UniqueAll(Tensor(values), Tensor(first.astype(np.int64)),
+                     Tensor(inverse.reshape(x.shape).astype(np.int64)), Tensor(counts.astype(np.int64)))
+
+
+def unique_counts(x: Tensor, /) -> Any:
+    """The different elements, and how many there are of each."""
+    found = unique_all(x)
+    return UniqueCounts(found.values, found.counts)
+
+
+def unique_inverse(x: Tensor, /) -> Any:
+    """The different elements, and which of them each element is."""
+    found = unique_all(x)
+    return UniqueInverse(found.values, found.inverse_indices)
+
+
+def unique_values(x: Tensor, /) -> Tensor:
+    """The different elements."""
+    return _of(unique_all(x).values)
+
+
+def _reduced(name: str, x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
+    if axis == ():
+        return Tensor(x) if name not in ("all", "any") else x.astype(bool_)
+    return _of(apply(name, x, axis=axis, keepdims=keepdims))
+
+
+def _scanned(name: str, x: Tensor, axis: int | None, dtype: Any, include_initial: bool, initial: int) -> Tensor:
+    from .creation import full
+    from .manipulation import concat
+    if axis is None:
+        if x.ndim > 1:
+            raise ValueError(f"{name} of {x!r}: name an axis")
+        axis = 0
+    given = x.astype(dtype or _wide(x.dtype))
+    given = given.reshape(1) if not given.ndim else given
+    made = _of(apply(name, given, axis=axis))
+    if not include_initial:
+        return made.astype(dtype or _wide(x.dtype))
+    at = axis % made.ndim
+    return concat([full((*made.shape[:at], 1, *made.shape[at + 1:]), initial, dtype=made.dtype), made], axis=at)
+
+
+def _wide(dtype: DType) -> DType:
+    """The type in which elements are summed."""
+    return int64 if dtype == bool_ or isdtype(dtype, "signed integer") else uint64 if isdtype(
+        dtype, "unsigned integer") else dtype
+
+
+def _count(x: Tensor, axis: Axis) -> int:
+    axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    return int(np.prod([x.shape[a] for a in axes]))
+
+
+def _of_some(x: Tensor, axis: Axis) -> Tensor:
+    if not _count(x, axis) and axis != ():
+        raise ValueError(f"{x!r} has no elements of which one is the greatest or least")
+    return x
+
+
+def _of(made: Any) -> Tensor:
+    assert isinstance(made, Tensor)
+    return made
+
+
+__all__ = ["all", "any", "argmax", "argmin", "argsort", "count_nonzero", "cumulative_prod", "cumulative_sum", "diff",
+           "max", "mean", "min", "nonzero", "prod", "searchsorted", "sort", "std", "sum", "take", "take_along_axis",
+           "unique_all", "unique_counts", "unique_inverse", "unique_values", "var", "where"]

@@ -1,0 +1,66 @@
+"""Reverse accumulation over a graph: gradients are nodes like others, and can be differentiated again."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from caten.core.dtypes import is_float
+from caten.core.numpy_types import numpy_dtype
+
+from . import templates
+from .graph import Call, Constant, Leaf, Ref, called, in_order, reshaped
+from .templates import Reshape
+
+Key = tuple[int, int]                                       # a node and which of its results
+
+
+def differentiated(of: Ref, wrt: Sequence[Ref], first: Ref) -> list[Ref]:
+    """The gradients of a number with respect to some results; `first`: its gradient with respect to `of`."""
+    wanted = {_key(r) for r in wrt}
+    order = list(in_order([of], for_gradient=True))
+    depends: set[int] = set()
+    for call in order:
+        if any(_key(r) in wanted or id(r.node) in depends for r in call.inputs):
+            depends.add(id(call))
+    parts: dict[Key, list[Ref]] = {_key(of): [first]}
+    for call in reversed(order):
+        if id(call) not in depends:
+            continue
+        seeds = [_total(parts.get((id(call), n), [])) for n in call.template.seeded]
+        if all(s is None for s in seeds):
+            continue
+        given = [s if s is not None else _zeros(Ref(call, n)) for s, n in zip(seeds, call.template.seeded, strict=True)]
+        want = tuple([is_float(r.dtype) and (_key(r) in wanted or id(r.node) in depends) for r in call.inputs])
+        made = iter(_adjoints(call, given, want))
+        for r, want_it in zip(call.inputs, want, strict=True):
+            if want_it:
+                parts.setdefault(_key(r), []).append(next(made))
+    return [_total(parts.get(_key(r), [])) or _zeros(r) for r in wrt]
+
+
+def _adjoints(call: Call, seeds: Sequence[Ref], want: tuple[bool, ...]) -> tuple[Ref, ...]:
+    """The gradients of an operator with respect to its wanted inputs, from those of its results."""
+    template = call.template
+    if isinstance(template, Reshape):
+        return (reshaped(seeds[0], call.inputs[0].shape),)
+    results = [Ref(call, n) for n in range(len(call.shapes))] if template.takes_results else []
+    return called(template.gradient(want), [*call.inputs, *results, *seeds])
+
+
+def _total(parts: list[Ref]) -> Ref | None:
+    """The sum of the gradients of all readers."""
+    while len(parts) > 1:
+        b, a = parts.pop(), parts.pop()
+        parts.append(called(templates.of_library("add", [(a.dtype, a.shape), (b.dtype, b.shape)], {}), (a, b))[0])
+    return parts[0] if parts else None
+
+
+def _zeros(r: Ref) -> Ref:
+    if not r.shape:
+        return Ref(Constant(0.0, r.dtype))
+    return Ref(Leaf(np.zeros(r.shape, numpy_dtype(r.dtype)), r.dtype))
+
+
+def _key(r: Ref) -> Key:
+    return id(r.node), r.index

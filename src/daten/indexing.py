@@ -1,0 +1,129 @@
+"""x[…] and x[…] = y: slices, None, `...`, arrays of indices, masks."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from . import templates
+from .graph import Ref, called, reshaped
+from .operands import leaf
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Index:
+    """An index as it is written in a body over `x0` and the arrays `x1`, `x2` …"""
+
+    code: str
+    arrays: tuple[Ref, ...]
+
+
+def taken(x: Ref, at: Any) -> Ref:
+    """The elements at an index. IndexError for one that `x` has not."""
+    index = index_of(x.shape, at)
+    return body(f"return x0[{index.code}]", [x, *index.arrays])
+
+
+def stored(x: Ref, at: Any, value: Ref) -> Ref:
+    """The array with a value at an index; where an array of indices has one twice, the last value stays. IndexError as
+    above."""
+    index = index_of(x.shape, at)
+    if not index.arrays:
+        return body(f"result = x0.copy()\nresult[{index.code}] = x1\nreturn result", [x, value])
+    numbers = leaf(np.arange(prod(x.shape), dtype=np.int64).reshape(x.shape))
+    places = body(f"return x0[{index.code}]", [numbers, *index.arrays])
+    if not prod(places.shape):
+        return x
+    values = called(_library("broadcast_to", [value], shape=places.shape), [value])[0]
+    flat = [reshaped(r, (prod(r.shape),)) for r in (x, places, values)]
+    return reshaped(called(_library("scatter", flat), flat)[0], x.shape)
+
+
+def index_of(shape: Shape, at: Any) -> Index:
+    """An index of an array of this shape. Masks become the positions where they are true, which have to be computed."""
+    parts = list(at) if isinstance(at, tuple) else [at]
+    parts = [_resolved(p) for p in parts]
+    used = sum(p.ndim if _is_mask(p) else 1 for p in parts if p is not None and p is not Ellipsis)
+    if sum(p is Ellipsis for p in parts) > 1:
+        raise IndexError("an index has at most one '...'")
+    if used > len(shape):
+        raise IndexError(f"too many indices: {used} for {len(shape)} axes")
+    words: list[str] = []
+    arrays: list[Ref] = []
+    axis = 0
+    for p in parts:
+        if p is Ellipsis:
+            words.append("...")
+            axis += len(shape) - used
+        elif p is None:
+            words.append("None")
+        elif isinstance(p, slice):
+            words.append(_slice(p))
+            axis += 1
+        elif isinstance(p, int):
+            if not -shape[axis] <= p < shape[axis]:
+                raise IndexError(f"index {p} is out of bounds for axis {axis} of extent {shape[axis]}")
+            words.append(str(p))
+            axis += 1
+        else:
+            for positions in _positions(p, shape, axis):
+                arrays.append(positions)
+                words.append(f"x{len(arrays)}")
+                axis += 1
+    return Index(", ".join(words) or "...", tuple(arrays))
+
+
+def _resolved(part: Any) -> Any:
+    """A part of an index: None, `...`, a slice, an int, or an array that is there or will be (`Ref`)."""
+    if part is None or part is Ellipsis or isinstance(part, slice):
+        return part
+    if isinstance(part, bool | np.bool_):
+        return np.asarray(part)
+    if isinstance(part, int | np.integer):
+        return int(part)
+    ref = getattr(part, "_ref", None)
+    if ref is not None:
+        if ref.dtype == "bool":
+            return part.numpy()
+        return int(part.item()) if not ref.shape else ref
+    array = np.asarray(part)
+    if array.dtype.kind not in "iub" and array.size:
+        raise IndexError(f"{part!r} is no index: an index is an integer, a slice, None, '...', or an array of integers "
+                         f"or bools")
+    return array if array.dtype.kind == "b" else array.astype(np.int64)
+
+
+def _is_mask(part: Any) -> bool:
+    return isinstance(part, np.ndarray) and part.dtype.kind == "b"
+
+
+def _positions(part: Any, shape: Shape, axis: int) -> Sequence[Ref]:
+    """Arrays of indices, one for each axis that the part indexes."""
+    if isinstance(part, Ref):
+        return [part]
+    if not _is_mask(part):
+        return [leaf(part)]
+    if part.shape != shape[axis:axis + part.ndim]:
+        raise IndexError(f"a mask of shape {part.shape} for axes of shape {shape[axis:axis + part.ndim]}")
+    return [leaf(positions.astype(np.int64)) for positions in np.nonzero(part)]
+
+
+def _slice(s: slice) -> str:
+    def one(bound: Any) -> str:
+        return "" if bound is None else str(int(bound.item() if hasattr(bound, "item") else bound.__index__()))
+    return f"{one(s.start)}:{one(s.stop)}" + (f":{one(s.step)}" if s.step is not None else "")
+
+
+def body(code: str, inputs: Sequence[Ref]) -> Ref:
+    """What a body over `x0`, `x1` … returns."""
+    template = templates.of_body(code, [(r.dtype, r.shape) for r in inputs])
+    return called(template, inputs)[0]
+
+
+def _library(name: str, inputs: Sequence[Ref], **attributes: Any) -> templates.Template:
+    return templates.of_library(name, [(r.dtype, r.shape) for r in inputs], attributes)

@@ -1,0 +1,117 @@
+"""Operands of an operator as results of nodes: arrays and numbers beside tensors, and element types that differ."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from caten.core.dtypes import DTYPES, SPELLINGS
+from caten.core.numpy_types import numpy_dtype
+from caten.frontend.composite import Composite
+from caten.functions.call_keys import dtype_of
+
+from . import templates
+from .element_types import type_named
+from .graph import Constant, Leaf, Ref, called
+
+Number = bool | int | float | complex
+
+
+def operands(composite: Composite, given: Sequence[Any]) -> list[Ref]:
+    """The operands as results of nodes. Those that the operator declares with one type variable get one type: that to
+    which NumPy promotes them; a number of Python has no type of its own."""
+    refs = [value if isinstance(value, Ref) or is_number(value) else leaf(value) for value in given]
+    declared = {t.name: t for t in composite.generic}
+    variables = [declared[n].variable if n in declared else None for n in composite.inputs]
+    variables += [None] * (len(refs) - len(variables))
+    common = {v: _common([r for r, own in zip(refs, variables, strict=False) if own == v]) for v in set(variables) if v}
+    found: list[Ref] = []
+    for n, (r, v) in enumerate(zip(refs, variables, strict=False)):
+        dtype = common[v] if v else _fixed(composite, n, r)
+        if not isinstance(r, Ref):
+            found.append(Ref(Constant(_number(r, dtype), dtype)))
+        else:
+            found.append(cast(r, dtype) if v else r)
+    return found
+
+
+def cast(r: Ref, dtype: str) -> Ref:
+    """Converted to an element type."""
+    if r.dtype == dtype:
+        return r
+    if isinstance(r.node, Constant):
+        return Ref(Constant(_number(r.node.value, dtype), dtype))
+    template = templates.of_library("cast", [(r.dtype, r.shape)], {"dtype": DTYPES[dtype].numpy})
+    return called(template, [r])[0]
+
+
+def is_number(value: Any) -> bool:
+    """Is it a number of Python?"""
+    return isinstance(value, Number) and not isinstance(value, np.generic)
+
+
+def leaf(data: Any, dtype: Any = None) -> Ref:
+    """An array, or numbers, as a node of its own; numbers of Python are float32, int64 or bool."""
+    array = np.asarray(data)
+    if dtype is not None:
+        array = array.astype(numpy_dtype(type_named(dtype)))
+    elif array.dtype in (np.float64, np.complex128) and not isinstance(data, np.ndarray | np.generic):
+        array = array.astype(np.float32 if array.dtype == np.float64 else np.complex64)
+    name = dtype_of(array)
+    if name is None:
+        raise TypeError(f"no tensor has elements of type {array.dtype}")
+    own = np.array(array, order="C")                            # a later change of the caller's array is none of it
+    own.flags.writeable = False
+    return Ref(Leaf(own, name))
+
+
+def promoted(types: Sequence[str]) -> str:
+    """The type to which NumPy promotes element types."""
+    name = dtype_of(np.empty(0, np.result_type(*[numpy_dtype(t) for t in types])))
+    assert name is not None
+    return name
+
+
+def _common(group: Sequence[Any]) -> str:
+    """The type of operands of one type variable."""
+    types = list(dict.fromkeys([r.dtype for r in group if isinstance(r, Ref)]))
+    numbers = [r for r in group if not isinstance(r, Ref)]
+    if not types:
+        return max([_own_type(v) for v in numbers], key=["bool", "i64", "f32", "c64"].index)
+    dtype = types[0] if len(types) == 1 else promoted(types)
+    for v in numbers:
+        dtype = _beside(v, dtype)
+    return dtype
+
+
+def _beside(value: Number, dtype: str) -> str:
+    """The type of a number of Python and elements of a type."""
+    kind = DTYPES[dtype].kind
+    if kind == "complex" or (kind == "float" and not isinstance(value, complex)):
+        return dtype
+    if isinstance(value, complex):
+        return "c128" if dtype == "f64" or kind != "float" else "c64"
+    if isinstance(value, float):
+        return "f32" if kind == "bool" else "f64"
+    return dtype if kind != "bool" or isinstance(value, bool) else "i64"
+
+
+def _own_type(value: Number) -> str:
+    return ("bool" if isinstance(value, bool) else "i64" if isinstance(value, int)
+            else "f32" if isinstance(value, float) else "c64")
+
+
+def _fixed(composite: Composite, n: int, value: Any) -> str:
+    """The type of an operand that has no type variable."""
+    if isinstance(value, Ref):
+        return value.dtype
+    word = next((t.word for t in composite.generic if n < len(composite.inputs) and t.name == composite.inputs[n]), "")
+    return SPELLINGS.get(word.lower()) or _own_type(value)
+
+
+def _number(value: Any, dtype: str) -> Any:
+    """A number of the kind of an element type."""
+    kind = DTYPES[dtype].kind
+    return (bool(value) if kind == "bool" else complex(value) if kind == "complex"
+            else float(value) if kind == "float" else int(value))
