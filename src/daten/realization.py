@@ -9,11 +9,12 @@ import numpy as np
 from caten.compiler import Compilation
 from caten.runtime.call import Operator
 
-from .assembly import Key, assembled, extents_of, key_of, leaves_of
+from .assembly import Key, assembled, key_of, leaves_of
+from .extents import Recipe
 from .graph import Call, Ref
 from .settings import forgotten_by_use, options
 
-COMPILED: dict[Key, list[tuple[dict[int, int], Operator]]] = {}      # of one key: for other fixed extents
+COMPILED: dict[Key, list[tuple[Recipe, Operator]]] = {}      # of one key: for other extents
 forgotten_by_use(COMPILED.clear)
 
 
@@ -34,14 +35,13 @@ def run(wanted: Sequence[Ref]) -> None:
 
 def _operator(wanted: Sequence[Ref], calls: Sequence[Call], leaves: Sequence[Ref]) -> Operator:
     """The compiled graph."""
-    extents = extents_of(leaves)
     known = COMPILED.setdefault(key_of(wanted, calls, leaves), [])
-    for fixed, operator in known:
-        if all(extents.get(e) == n for e, n in fixed.items()):
+    for recipe, operator in known:
+        if recipe.fits(leaves, calls):
             return operator
-    program, numbers = assembled(wanted, calls, leaves)
+    program, recipe = assembled(wanted, calls, leaves)
     built = Compilation([program], options()).artifact()
     made = built.runtime.load(built.artifact, built.manifest)
     assert isinstance(made, Operator)
-    known.append(({e: extents[e] for e in numbers}, made))
+    known.append((recipe, made))
     return made

@@ -145,7 +145,7 @@ def test_a_parameter_with_a_new_value_is_found_by_that_alone() -> None:
 
 
 def test_a_graph_like_one_before_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Built anew from other arrays, of other sizes with the same equalities."""
+    """Built anew from other arrays, of other sizes, also where some happen to be equal."""
     def run(n: int, k: int) -> Tensor:
         loss, given = mlp(real(n, k), [real(k, 7), real(7), real(7, 3), real(3)])
         loss.backward()
@@ -155,8 +155,29 @@ def test_a_graph_like_one_before_compiles_nothing(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(realization, "Compilation", None)
     assert np.isfinite(run(5, 4).item())
     assert np.isfinite(run(6, 9).item())
+    assert np.isfinite(run(7, 7).item())
+
+
+def test_a_reshape_keeps_sizes_that_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is split into sizes of the graph stays free; what is split into other extents is a number of the program."""
+    def heads(batch: int, time: int, count: int) -> None:
+        a = real(batch, time, 12)
+        made = ((Tensor(a) * 2).reshape(batch, time, count, 12 // count).transpose(0, 2, 1, 3) + 1).reshape(batch * count, -1)
+        expected = (a * 2).reshape(batch, time, count, -1).transpose(0, 2, 1, 3) + 1
+        np.testing.assert_allclose(made.numpy(), expected.reshape(batch * count, -1))
+
+    def there_and_back(m: int, n: int) -> None:
+        a = real(m, n)
+        np.testing.assert_allclose(((Tensor(a) + 1).reshape(-1) * 2).reshape(m, n).numpy(), (a + 1) * 2)
+    heads(2, 5, 3)
+    there_and_back(3, 4)
+    monkeypatch.setattr(realization, "Compilation", None)
+    heads(4, 6, 3)
+    heads(3, 3, 3)
+    there_and_back(7, 5)
+    there_and_back(4, 4)
     with pytest.raises(TypeError):
-        run(7, 7)                                               # two sizes are one here
+        heads(2, 5, 4)                                          # another number of heads is another program
 
 
 def test_what_cannot_be_differentiated_says_so() -> None:

@@ -1,0 +1,207 @@
+"""The extents of a graph as formulas: a program is compiled once for all extents that can vary.
+
+Each extent of an array that is there begins as a size of its own, 1 as the number. Where an operator needs two to be
+equal, they become one; where one has to be a number, it is this number, and the program is for it alone. That is so
+for an axis that a reshape splits into extents that are no sizes: into heads of an attention, say. Extents that happen
+to be equal stay apart.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+
+from caten.core.expr import Const, Expr, Var, index
+from caten.core.node import substitute
+from caten.core.size_formula import evaluate
+from caten.frontend.arrays.handles import product_of
+from caten.loop.affine import canonical, expression, linear, of_atom
+
+from .graph import Call, Constant, Ref, Shape
+from .templates import Reshape, Template, in_solvable_order
+
+Extents = tuple[Expr, ...]
+MOST_WAYS = 64                                              # to see the extents of a reshape as sizes
+
+
+@dataclass
+class CallSizes:
+    """The sizes of an operator, as formulas, and what has to be equal beside."""
+
+    sizes: dict[Expr, Expr] = field(default_factory=dict)
+    equal: list[tuple[Expr, Expr, str]] = field(default_factory=list)
+
+
+class GraphExtents:
+    """The extents of all arrays and results of a graph. `of_leaves`: those of its arrays; `numbers`: the sizes that
+    have to be these numbers; `splits`: for each reshape the formulas of its extents."""
+
+    def __init__(self, leaves: Sequence[Ref], calls: Sequence[Call]) -> None:
+        self._leaves, self._calls = leaves, calls
+        self._value: dict[str, int] = {}
+        self._bound: dict[Expr, Expr] = {}                  # a size -> what it is equal to
+        self._arrays = {id(r.array): n for n, r in enumerate(leaves)}
+        first: list[Extents] = []
+        for r in leaves:
+            first.append(tuple([self._size(e) for e in r.shape]))
+        self._changed = True
+        while self._changed:
+            self._changed = False
+            self._work = 0
+            self.of_leaves = [tuple([self._resolved(e) for e in shape]) for shape in first]
+            self.results: dict[tuple[int, int], Extents] = {}
+            self.of_calls: dict[int, CallSizes] = {}
+            self.splits: list[Extents] = []
+            for call in calls:
+                self._add(call)
+        self.numbers = {v.name: self._value[v.name] for v, e in self._bound.items()
+                        if isinstance(v, Var) and isinstance(self._resolved(v), Const) and e is not v}
+
+    def of(self, r: Ref) -> Extents:
+        """The extents of an array or a result."""
+        if isinstance(r.node, Constant):
+            return ()
+        return self.of_leaves[self._arrays[id(r.array)]] if r.array is not None else self.results[id(r.node), r.index]
+
+    @property
+    def sizes(self) -> list[Var]:
+        """The sizes that are left."""
+        return list(dict.fromkeys([e for shape in self.of_leaves for e in shape if isinstance(e, Var)]))
+
+    def _size(self, extent: int) -> Expr:
+        if extent == 1:
+            return index(1)
+        var = Var(f"size{len(self._value)}", "i64")
+        self._value[var.name] = extent
+        return var
+
+    def _add(self, call: Call) -> None:
+        if isinstance(call.template, Reshape):
+            source, shape = call.inputs[0], call.shapes[0]
+            old, new = self.of(source), list[Expr]()
+            for ours, theirs in groups_of(source.shape, shape):
+                new += self._reshaped(old[ours], shape[theirs])
+            self.results[id(call), 0] = tuple(new)
+            self.splits.append(tuple(new))
+            return
+        self._add_operator(call, call.template)
+
+    def _add_operator(self, call: Call, template: Template) -> None:
+        found = self.of_calls[id(call)] = CallSizes()
+        sizes = found.sizes
+        formulas: list[tuple[str, Expr, Expr]] = []
+        for name, r, shape in zip(template.inputs, call.inputs, template.input_shapes, strict=True):
+            for own, extent in zip(shape, self.of(r), strict=True):
+                if not isinstance(own, Var):
+                    formulas.append((name, extent, own))
+                elif sizes.setdefault(own, extent) is not extent:
+                    self._unite(sizes[own], extent)
+                    found.equal.append((sizes[own], extent, name))
+        numbers: dict[str, int] | None = None
+        for name, extent, own in in_solvable_order(formulas, [v.name for v in sizes if isinstance(v, Var)]):
+            for unknown in own.variables - {v.name for v in sizes if isinstance(v, Var)}:
+                numbers = numbers or template.sizes([(r.dtype, r.shape) for r in call.inputs])
+                self._solve(unknown, substitute(own, sizes), extent, sizes, numbers)
+            formula = canonical(substitute(own, sizes))
+            self._unite(formula, extent)
+            found.equal.append((formula, extent, name))
+        for n, shape in enumerate(template.output_shapes):
+            self.results[id(call), n] = tuple([canonical(substitute(e, sizes)) if sizes else e for e in shape])
+
+    def _unite(self, a: Expr, b: Expr) -> None:
+        """Two extents are equal."""
+        a, b = self._resolved(a), self._resolved(b)
+        if a is b or canonical(a) is canonical(b):
+            return
+        if isinstance(a, Const) or isinstance(b, Const):
+            self._fix(a, b)
+        elif isinstance(a, Var) and isinstance(b, Var):
+            first, second = sorted((a, b), key=lambda v: int(v.name[4:]))
+            self._bound[second] = first
+            self._changed = True
+
+    def _fix(self, *formulas: Expr) -> None:
+        """The sizes in these formulas are numbers."""
+        for e in formulas:
+            for name in e.variables:
+                var = Var(name, "i64")
+                root = self._resolved(var)
+                if isinstance(root, Var):
+                    self._bound[root] = index(self._value[root.name])
+                    self._changed = True
+
+    def _resolved(self, e: Expr) -> Expr:
+        while isinstance(e, Var) and e in self._bound:
+            e = self._bound[e]
+        if isinstance(e, Const | Var) or not self._bound:
+            return e
+        mapping = {v: self._resolved(v) for v in [Var(n, "i64") for n in e.variables] if v in self._bound}
+        return canonical(substitute(e, mapping)) if mapping else e
+
+    def _solve(self, unknown: str, own: Expr, extent: Expr, sizes: dict[Expr, Expr], numbers: dict[str, int]) -> None:
+        """A size of an operator from an extent: N from 2 · N = extent."""
+        var = Var(unknown, "i64")
+        form = linear(own)
+        factor = form.coefficient(var)
+        found = (linear(extent) - (form - factor.times(of_atom(var)))).quotient(factor)
+        if found is None:
+            self._fix(extent, expression(factor))
+        sizes[var] = index(numbers[unknown]) if found is None else expression(found)
+
+    def _reshaped(self, old: Sequence[Expr], shape: Sequence[int]) -> Sequence[Expr]:
+        """The extents of a reshaped group of axes: sizes where they are equal by their formulas, numbers elsewhere."""
+        if len(shape) == 1:
+            return [canonical(product_of(old))]
+        total = linear(product_of(old))
+        names = sorted({name for e in old for name in e.variables})
+        known = list(dict.fromkeys([index(1), *old, *[Var(name, "i64") for name in names]]))
+        values = [int(evaluate(e, self._value)) for e in known]
+        ways = [[e for e, v in zip(known, values, strict=True) if v == wanted] + [index(wanted)] for wanted in shape]
+        for chosen in product(*ways) if prod(map(len, ways)) <= MOST_WAYS else ():
+            if linear(product_of(chosen)) == total:
+                return chosen
+        self._fix(*old)
+        return [index(e) for e in shape]
+
+    def recipe(self) -> Recipe:
+        """For which extents the program is."""
+        return Recipe(dict(self.numbers), [tuple([None if isinstance(e, Const) and e.value == 1 else e for e in shape])
+                                           for shape in self.splits])
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """For which extents of a graph with one key a program is: those of `numbers`, and where its reshapes have extents
+    of the formulas `splits`."""
+
+    numbers: dict[str, int]
+    splits: list[tuple[Expr | None, ...]]
+
+    def fits(self, leaves: Sequence[Ref], calls: Sequence[Call]) -> bool:
+        """Is the program for these arrays?"""
+        extents = [e for r in leaves for e in r.shape if e != 1]
+        if any(extents[int(name[4:])] != n for name, n in self.numbers.items()):
+            return False
+        if not self.splits:
+            return True
+        values = {f"size{n}": e for n, e in enumerate(extents)}
+        shapes = [c.shapes[0] for c in calls if isinstance(c.template, Reshape)]
+        return all(e is None or evaluate(e, values) == n for formulas, shape in zip(self.splits, shapes, strict=True)
+                   for e, n in zip(formulas, shape, strict=True))
+
+
+def groups_of(old: Shape, new: Shape) -> Iterator[tuple[slice, slice]]:
+    """Consecutive axes of two shapes of as many elements whose products are equal, as few as possible."""
+    if 0 in old:
+        yield slice(0, len(old)), slice(0, len(new))
+        return
+    i = j = 0
+    while i < len(old) or j < len(new):
+        start, left, right = (i, j), 1, 1
+        while i == start[0] < len(old) or j == start[1] < len(new) or left != right:
+            if j == len(new) or (i < len(old) and (i == start[0] or left < right)):
+                left, i = left * old[i], i + 1
+            else:
+                right, j = right * new[j], j + 1
+        yield slice(start[0], i), slice(start[1], j)

@@ -1,0 +1,154 @@
+"""GPT-2 (Radford et al., Language models are unsupervised multitask learners, 2019), with the names and shapes of its
+published weights."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import random
+from ..nn import Embedding, LayerNorm, Module, parameter
+from ..tensor import Tensor, apply, no_grad, realize
+
+Cache = list[tuple[Tensor, Tensor]]             # keys and values of the layers, [heads, time, width / heads]
+
+
+@dataclass(frozen=True)
+class Size:
+    """The size of a model."""
+
+    layers: int = 12
+    heads: int = 12
+    width: int = 768
+    vocabulary: int = 50257
+    context: int = 1024
+
+
+SIZES = {"124M": Size(), "355M": Size(24, 16, 1024), "774M": Size(36, 20, 1280), "1558M": Size(48, 25, 1600)}
+
+
+class Conv1D(Module):
+    """x W + b, with W[inputs, outputs]: the layer's name in the published weights."""
+
+    def __init__(self, inputs: int, outputs: int, deviation: float = 0.02) -> None:
+        self.weight = parameter(random.current().normal((inputs, outputs), deviation))
+        self.bias = parameter(np.zeros(outputs, np.float32))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x[…, inputs] to [..., outputs]."""
+        return x @ self.weight + self.bias
+
+
+class Attention(Module):
+    """Causal attention of several heads."""
+
+    def __init__(self, size: Size) -> None:
+        self._heads = size.heads
+        self.c_attn = Conv1D(size.width, 3 * size.width)
+        self.c_proj = Conv1D(size.width, size.width, 0.02 / (2 * size.layers) ** 0.5)
+
+    def forward(self, x: Tensor, cache: tuple[Tensor, Tensor] | None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """x[time, width], with the keys and values of the tokens before, to the same shape and all keys and values."""
+        time, width = x.shape
+        made = self.c_attn(x).reshape(time, 3, self._heads, width // self._heads).transpose(1, 2, 0, 3)
+        q, k, v = made[0], made[1], made[2]
+        if cache is not None:
+            k, v = [apply("concatenate", old, new, axis=1) for old, new in zip(cache, (k, v), strict=True)]
+        seen = apply("attention", q, k, v, causal=True) if cache is None else apply("attention", q, k, v)
+        return self.c_proj(seen.transpose(1, 0, 2).reshape(time, width)), (k, v)
+
+
+class MLP(Module):
+    """Two layers with a GELU between."""
+
+    def __init__(self, size: Size) -> None:
+        self.c_fc = Conv1D(size.width, 4 * size.width)
+        self.c_proj = Conv1D(4 * size.width, size.width, 0.02 / (2 * size.layers) ** 0.5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Of the same shape, [time, width]."""
+        made = self.c_proj(apply("gelu", self.c_fc(x), approximate="tanh"))
+        assert isinstance(made, Tensor)
+        return made
+
+
+class Block(Module):
+    """A layer of the transformer."""
+
+    def __init__(self, size: Size) -> None:
+        self.ln_1, self.attn = LayerNorm(size.width), Attention(size)
+        self.ln_2, self.mlp = LayerNorm(size.width), MLP(size)
+
+    def forward(self, x: Tensor, cache: tuple[Tensor, Tensor] | None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """As `Attention`."""
+        seen, kept = self.attn(self.ln_1(x), cache)
+        x = x + seen
+        return x + self.mlp(self.ln_2(x)), kept
+
+
+class GPT2(Module):
+    """The model. Without weights from a file they are drawn from the seed."""
+
+    def __init__(self, size: Size | str = "124M") -> None:
+        self._size = size = SIZES[size] if isinstance(size, str) else size
+        self.wte, self.wpe = Embedding(size.vocabulary, size.width), Embedding(size.context, size.width)
+        for table, deviation in ((self.wte, 0.02), (self.wpe, 0.01)):
+            table.weight = parameter(random.current().normal(table.weight.shape, deviation))
+        self.h = [Block(size) for _ in range(size.layers)]
+        self.ln_f = LayerNorm(size.width)
+
+    @property
+    def size(self) -> Size:
+        """Its size."""
+        return self._size
+
+    def forward(self, tokens: Tensor, cache: Cache | None = None, last: bool = False) -> tuple[Tensor, Cache]:
+        """tokens[time], integers, to logits[time, vocabulary] and the keys and values. `cache`: those of the tokens
+        before, of which there is one new one. `last`: the logits of the last token alone, [1, vocabulary]."""
+        start = cache[0][0].shape[1] if cache else 0
+        places = Tensor(np.arange(start, start + tokens.shape[0]))
+        x = self.wte(tokens) + self.wpe(places)
+        kept: Cache = []
+        for n, block in enumerate(self.h):
+            x, each = block(x, cache[n] if cache else None)
+            kept.append(each)
+        if last:
+            x = x[-1:]
+        return self.ln_f(x) @ self.wte.weight.T, kept
+
+    def load_published(self, weights: Mapping[str, np.ndarray]) -> None:
+        """The weights of a published file; its masks are left out, and a prefix such as "transformer."."""
+        found = {name.removeprefix("transformer."): value for name, value in weights.items()}
+        self.load_state_dict({n: v for n, v in found.items()
+                              if not n.endswith((".attn.bias", ".attn.masked_bias")) and n != "lm_head.weight"})
+
+    def generate(self, tokens: Sequence[int], count: int, temperature: float = 0.0, top_k: int = 0,
+                 seed: int = 0) -> Iterator[int]:
+        """The next tokens, one at a time. `temperature` 0: always the likeliest; else drawn from the softmax of the
+        logits over it, of the `top_k` likeliest alone if it is not 0."""
+        draw = np.random.default_rng(seed)
+        given, cache = list(tokens), None
+        if not given:
+            raise ValueError("there has to be a first token")
+        for _ in range(count):
+            if len(given) > self.size.context:
+                raise ValueError(f"the model knows {self.size.context} places")
+            with no_grad():
+                new = Tensor(np.asarray(given if cache is None else given[-1:]))
+                logits, cache = self.forward(new, cache, last=True)
+                realize(logits, *[t for pair in cache for t in pair])
+            given.append(chosen(logits.numpy()[0], temperature, top_k, draw))
+            yield given[-1]
+
+
+def chosen(logits: np.ndarray, temperature: float, top_k: int, draw: Any) -> int:
+    """A token by its logit."""
+    if not temperature:
+        return int(logits.argmax())
+    scaled = logits.astype(np.float64) / temperature
+    if 0 < top_k < len(scaled):
+        scaled[scaled < np.partition(scaled, -top_k)[-top_k]] = -np.inf
+    weights = np.exp(scaled - scaled.max())
+    return int(draw.choice(len(weights), p=weights / weights.sum()))
