@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
 from caten.calls import array_arguments
 from caten.calls.call_arguments import OUT_OF_MEMORY
 from caten.core.dtypes import DTYPES, is_packed, is_short, short_value
@@ -90,7 +92,7 @@ def truths(array: Any, access: str) -> Any:
     too, is changed in place."""
     if array.dtype != bool or access == "out":
         return array
-    true = array.view("u1") != 0
+    true = np.asarray(array.view("u1") != 0)               # of an array without axes, too
     if access == "in":
         return true
     array[...] = true

@@ -2,6 +2,7 @@
 those of extents.py."""
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from caten.core.expr import Expr, Op, Var, number
@@ -23,6 +24,7 @@ from caten.tensor.values import (
     TensorProgram,
     Value,
     ValueTable,
+    names_in,
     shapes_of,
 )
 
@@ -31,6 +33,7 @@ from .graph import Call, Constant, Ref, in_order
 from .templates import Reshape, Template
 
 Key = tuple[object, ...]
+NAMES = re.compile(r"(in|out|size)\d+_*")             # of the arrays and sizes of a graph
 
 
 def leaves_of(wanted: Sequence[Ref]) -> tuple[list[Call], list[Ref]]:
@@ -61,32 +64,43 @@ def key_of(wanted: Sequence[Ref], calls: Sequence[Call], leaves: Sequence[Ref]) 
             return tuple([(ours.stop, theirs.stop) for ours, theirs in groups_of(call.inputs[0].shape, shape)]
                          ), tuple([e == 1 for e in shape])
         return id(call.template)
-    shapes = tuple([(r.dtype, tuple([e == 1 for e in r.shape])) for r in leaves])
+    shapes = tuple([(r.dtype, r.shape if r.stays else tuple([e == 1 for e in r.shape])) for r in leaves])
     return shapes, tuple([(operator(call), *map(named, call.inputs)) for call in calls]), tuple(map(named, wanted))
 
 
 def assembled(wanted: Sequence[Ref], calls: Sequence[Call], leaves: Sequence[Ref]) -> tuple[TensorProgram, Recipe]:
     """The program that computes results of operators, and for which extents it is."""
-    extents = GraphExtents(leaves, calls)
-    return _Assembling(leaves, calls, extents).program(wanted), extents.recipe()
+    taken = names_of_nests(calls)
+    suffix = "_" * max([len(name) - len(name.rstrip("_")) + 1 for name in taken if NAMES.fullmatch(name)], default=0)
+    extents = GraphExtents(leaves, calls, suffix)
+    return _Assembling(leaves, calls, extents, taken, suffix).program(wanted), extents.recipe()
+
+
+def names_of_nests(calls: Sequence[Call]) -> frozenset[str]:
+    """What the loops of operators declare: no array, size or value of the graph may have such a name."""
+    programs = {id(c.template): c.template.program for c in calls if isinstance(c.template, Template)}
+    return frozenset().union(*[names_in(d.value) for program in programs.values() for d in program.definitions
+                               if isinstance(d.value, Nest)])
 
 
 class _Assembling:
-    def __init__(self, leaves: Sequence[Ref], calls: Sequence[Call], graph: GraphExtents) -> None:
-        self.calls, self.graph = calls, graph
+    def __init__(self, leaves: Sequence[Ref], calls: Sequence[Call], graph: GraphExtents, taken: frozenset[str],
+                 suffix: str) -> None:
+        self.calls, self.graph, self.suffix = calls, graph, suffix
         self.names: dict[tuple[int, int], str] = {}            # (node, result) -> array or value
         self.extents: dict[str, tuple[Expr, ...]] = {}
         self.buffers: list[Buffer] = []
         for n, (r, shape) in enumerate(zip(leaves, graph.of_leaves, strict=True)):
-            self.buffers.append(Buffer(f"in{n}", r.dtype, shape, tuple(range(len(shape))), "in"))
-            self.extents[f"in{n}"] = shape
-        self.arrays = {id(r.array): f"in{n}" for n, r in enumerate(leaves)}
+            self.buffers.append(Buffer(f"in{n}{suffix}", r.dtype, shape, tuple(range(len(shape))), "in"))
+            self.extents[f"in{n}{suffix}"] = shape
+        self.arrays = {id(r.array): f"in{n}{suffix}" for n, r in enumerate(leaves)}
         self.facts: list[Node] = [Size(v.name) for v in graph.sizes]
         programs = [c.template.program for c in calls if isinstance(c.template, Template)]
         target = next((f for program in programs for f in program.all(Target)), None)
         base = TensorProgram("Graph", (*self.buffers, *self.facts, *([target] if target is not None else []), Opt(2)))
         self.base, self.context = base, Context.of(base)
         self.table = ValueTable(base)
+        self.table.names.taken.update(taken)
         self.checks: list[FailIf] = []
         self.ensured: list[Node] = []
         self.row = 0
@@ -103,12 +117,12 @@ class _Assembling:
         for n, r in enumerate(wanted):
             name = self.name(r)
             shape = self.extents[name]
-            results.append(Buffer(f"out{n}", r.dtype, shape, tuple(range(len(shape))), "out"))
+            results.append(Buffer(f"out{n}{self.suffix}", r.dtype, shape, tuple(range(len(shape))), "out"))
             if name in self.arrays.values() or name in {o.value for o in outputs}:
                 axes = self.table.axis_names.axes(shape)
                 copy = Read(name, tuple([a.var for a in axes]), r.dtype)
                 name = self.table.define(Compute(r.dtype, axes, copy))[0]
-            outputs.append(Output(f"out{n}", name))
+            outputs.append(Output(f"out{n}{self.suffix}", name))
         return canonical_values(self.base.replace(clauses=(
             Outputs(tuple([b.name for b in results])), *self.base.clauses, *results, *self.ensured,
             *self.table.definitions, *self.checks, *outputs)))

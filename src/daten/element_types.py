@@ -62,8 +62,7 @@ def type_named(given: Any) -> str:
     """What caten calls an element type: "float32", a type of NumPy or one of ours. TypeError if there is none."""
     if isinstance(given, DType):
         return given.caten
-    found = SPELLINGS.get(given.lower()) if isinstance(given, str) else None
-    found = found or dtype_of(np.empty(0, np.dtype(given)))
+    found = SPELLINGS.get(given.lower()) if isinstance(given, str) else dtype_of(np.empty(0, np.dtype(given)))
     if found is None:
         raise TypeError(f"no tensor has elements of type {given}")
     return found

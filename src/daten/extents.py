@@ -1,9 +1,9 @@
 """The extents of a graph as formulas: a program is compiled once for all extents that can vary.
 
-Each extent of an array that is there begins as a size of its own, 1 as the number. Where an operator needs two to be
-equal, they become one; where one has to be a number, it is this number, and the program is for it alone. That is so
-for an axis that a reshape splits into extents that are no sizes: into heads of an attention, say. Extents that happen
-to be equal stay apart.
+Each extent of an array that is there begins as a size of its own, those of parameters and 1 as numbers. Where an
+operator needs two sizes to be equal, they become one; where one has to be a number, it is this number, and the program
+is for it alone. That is so for an axis that a reshape splits into extents that are no sizes: into heads of an
+attention, say. Extents that happen to be equal stay apart.
 """
 from __future__ import annotations
 
@@ -35,20 +35,19 @@ class CallSizes:
 
 class GraphExtents:
     """The extents of all arrays and results of a graph. `of_leaves`: those of its arrays; `numbers`: the sizes that
-    have to be these numbers; `splits`: for each reshape the formulas of its extents."""
+    have to be these numbers; `pairs`: sizes that happen to be equal; `splits`: for each reshape the formulas of its
+    extents; `suffix`: of names of sizes."""
 
-    def __init__(self, leaves: Sequence[Ref], calls: Sequence[Call]) -> None:
-        self._leaves, self._calls = leaves, calls
+    def __init__(self, leaves: Sequence[Ref], calls: Sequence[Call], suffix: str = "") -> None:
+        self._suffix = suffix
         self._value: dict[str, int] = {}
         self._bound: dict[Expr, Expr] = {}                  # a size -> what it is equal to
+        self.pairs: list[tuple[str, str]] = []
         self._arrays = {id(r.array): n for n, r in enumerate(leaves)}
-        first: list[Extents] = []
-        for r in leaves:
-            first.append(tuple([self._size(e) for e in r.shape]))
+        first = [tuple([self._size(e, r.stays) for e in r.shape]) for r in leaves]
         self._changed = True
         while self._changed:
             self._changed = False
-            self._work = 0
             self.of_leaves = [tuple([self._resolved(e) for e in shape]) for shape in first]
             self.results: dict[tuple[int, int], Extents] = {}
             self.of_calls: dict[int, CallSizes] = {}
@@ -69,11 +68,13 @@ class GraphExtents:
         """The sizes that are left."""
         return list(dict.fromkeys([e for shape in self.of_leaves for e in shape if isinstance(e, Var)]))
 
-    def _size(self, extent: int) -> Expr:
+    def _size(self, extent: int, stays: bool) -> Expr:
         if extent == 1:
             return index(1)
-        var = Var(f"size{len(self._value)}", "i64")
+        var = Var(f"size{len(self._value)}{self._suffix}", "i64")
         self._value[var.name] = extent
+        if stays:
+            self._bound[var] = index(extent)
         return var
 
     def _add(self, call: Call) -> None:
@@ -117,9 +118,31 @@ class GraphExtents:
         if isinstance(a, Const) or isinstance(b, Const):
             self._fix(a, b)
         elif isinstance(a, Var) and isinstance(b, Var):
-            first, second = sorted((a, b), key=lambda v: int(v.name[4:]))
-            self._bound[second] = first
-            self._changed = True
+            self._bind(a, b)
+        elif not isinstance(a, Var) and not isinstance(b, Var):
+            self._pair(a, b)
+
+    def _bind(self, a: Var, b: Var) -> None:
+        """Two sizes are one."""
+        first, second = sorted((a, b), key=lambda v: number_of(v.name))
+        self._bound[second] = first
+        self._changed = True
+
+    def _pair(self, a: Expr, b: Expr) -> None:
+        """Two formulas are equal, such as m · n and p · q: the program is for sizes that are equal one by one, if these
+        are."""
+        ours, theirs = sorted(a.variables - b.variables), sorted(b.variables - a.variables)
+        pairs = list[tuple[str, str]]()
+        for name in ours:
+            like = next((n for n in theirs if self._value[n] == self._value[name]), None)
+            if like is None:
+                return
+            theirs.remove(like)
+            pairs.append((name, like))
+        if not theirs:
+            self.pairs += pairs
+            for name, like in pairs:
+                self._bind(Var(name, "i64"), Var(like, "i64"))
 
     def _fix(self, *formulas: Expr) -> None:
         """The sizes in these formulas are numbers."""
@@ -166,29 +189,38 @@ class GraphExtents:
 
     def recipe(self) -> Recipe:
         """For which extents the program is."""
-        return Recipe(dict(self.numbers), [tuple([None if isinstance(e, Const) and e.value == 1 else e for e in shape])
-                                           for shape in self.splits])
+        splits = [tuple([None if isinstance(e, Const) and e.value == 1 else e for e in shape]) for shape in self.splits]
+        return Recipe(dict(self.numbers), self.pairs, splits)
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """For which extents of a graph with one key a program is: those of `numbers`, and where its reshapes have extents
-    of the formulas `splits`."""
+    """For which extents of a graph with one key a program is: those of `numbers`, where the two of each of `pairs` are
+    equal, and where its reshapes have extents of the formulas `splits`."""
 
     numbers: dict[str, int]
+    pairs: list[tuple[str, str]]
     splits: list[tuple[Expr | None, ...]]
 
     def fits(self, leaves: Sequence[Ref], calls: Sequence[Call]) -> bool:
         """Is the program for these arrays?"""
         extents = [e for r in leaves for e in r.shape if e != 1]
-        if any(extents[int(name[4:])] != n for name, n in self.numbers.items()):
+        if any(extents[number_of(name)] != n for name, n in self.numbers.items()):
+            return False
+        if any(extents[number_of(a)] != extents[number_of(b)] for a, b in self.pairs):
             return False
         if not self.splits:
             return True
-        values = {f"size{n}": e for n, e in enumerate(extents)}
+        values = {name: extents[number_of(name)] for shape in self.splits for e in shape if e is not None
+                  for name in e.variables}
         shapes = [c.shapes[0] for c in calls if isinstance(c.template, Reshape)]
         return all(e is None or evaluate(e, values) == n for formulas, shape in zip(self.splits, shapes, strict=True)
                    for e, n in zip(formulas, shape, strict=True))
+
+
+def number_of(size: str) -> int:
+    """Of which extent a size is, of all in the order of the arrays without those of 1."""
+    return int(size[4:].rstrip("_"))
 
 
 def groups_of(old: Shape, new: Shape) -> Iterator[tuple[slice, slice]]:

@@ -13,10 +13,11 @@ Shape = tuple[int, ...]
 
 @dataclass(eq=False)
 class Leaf:
-    """An array that is there."""
+    """An array that is there. `stays`: a parameter, whose extents are the same in the next graph."""
 
     array: np.ndarray
     dtype: str
+    stays: bool = False
 
     @property
     def shape(self) -> Shape:
@@ -63,6 +64,11 @@ class Ref:
     @property
     def dtype(self) -> str:
         return self.node.template.dtypes[self.index] if isinstance(self.node, Call) else self.node.dtype
+
+    @property
+    def stays(self) -> bool:
+        """Is it a parameter?"""
+        return isinstance(self.node, Leaf) and self.node.stays
 
     @property
     def array(self) -> np.ndarray | None:

@@ -25,6 +25,8 @@ class Index:
 
 def taken(x: Ref, at: Any) -> Ref:
     """The elements at an index. IndexError for one that `x` has not."""
+    if (mask := _single_mask(at)) is not None:
+        return taken(reshaped(x, (1, *x.shape)), np.full(1, mask))
     index = index_of(x.shape, at)
     return body(f"return x0[{index.code}]", [x, *index.arrays])
 
@@ -32,6 +34,8 @@ def taken(x: Ref, at: Any) -> Ref:
 def stored(x: Ref, at: Any, value: Ref) -> Ref:
     """The array with a value at an index; where an array of indices has one twice, the last value stays. IndexError as
     above."""
+    if (mask := _single_mask(at)) is not None:
+        return reshaped(stored(reshaped(x, (1, *x.shape)), np.full(1, mask), value), x.shape)
     index = index_of(x.shape, at)
     if not index.arrays:
         return body(f"result = x0.copy()\nresult[{index.code}] = x1\nreturn result", [x, value])
@@ -96,6 +100,12 @@ def _resolved(part: Any) -> Any:
         raise IndexError(f"{part!r} is no index: an index is an integer, a slice, None, '...', or an array of integers "
                          f"or bools")
     return array if array.dtype.kind == "b" else array.astype(np.int64)
+
+
+def _single_mask(at: Any) -> bool | None:
+    """Whether an index is a mask without axes, which takes all or nothing, along a new axis; None if it is none."""
+    part = _resolved(at) if not isinstance(at, tuple) else _resolved(at[0]) if len(at) == 1 else None
+    return bool(part) if isinstance(part, np.ndarray) and part.dtype.kind == "b" and not part.ndim else None
 
 
 def _is_mask(part: Any) -> bool:

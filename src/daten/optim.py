@@ -37,8 +37,7 @@ class Optimizer(ABC):
             if not p.requires_grad:
                 raise ValueError(f"{p!r} requires no gradient")
         self.steps = 0
-        self.kept = [[Tensor(np.zeros(p.shape, numpy_dtype(p._ref.dtype))) for _ in range(self.states)]
-                     for p in self.parameters]
+        self.kept = [[_zeros(p) for _ in range(self.states)] for p in self.parameters]
 
     def step(self, *others: Tensor) -> None:
         """Change each parameter that has a gradient, and forget the gradients. `others`, such as the loss, are computed
@@ -206,6 +205,10 @@ def _number(value: float, like: Tensor) -> Tensor:
     return Tensor(np.asarray(value, numpy_dtype(like._ref.dtype)))
 
 
+def _zeros(p: Tensor) -> Tensor:
+    return Tensor(Ref(Leaf(np.zeros(p.shape, numpy_dtype(p._ref.dtype)), p._ref.dtype, stays=True)))
+
+
 def _leaf(t: Tensor) -> Ref:
     array = t.numpy()
-    return Ref(Leaf(array, t._ref.dtype))
+    return Ref(Leaf(array, t._ref.dtype, stays=True))

@@ -41,6 +41,8 @@ class Tensor:
         by DLPack or the buffer protocol, and is copied."""
         ref = data._ref if isinstance(data, Tensor) else data if isinstance(data, Ref) else leaf(data, dtype)
         self._ref: Ref = ref if dtype is None else cast(ref, type_named(dtype))
+        if requires_grad and isinstance(ref.node, Leaf):
+            ref.node.stays = True
         self.requires_grad = requires_grad
         self.grad: Tensor | None = None
 
@@ -185,6 +187,8 @@ class Tensor:
         new = leaf(np.asarray(value), self.dtype)
         if new.shape != self.shape:
             raise ValueError(f"{self!r} cannot have a value of shape {new.shape}")
+        assert isinstance(new.node, Leaf)
+        new.node.stays = self._ref.stays
         self._ref = new
 
     # ---- operators

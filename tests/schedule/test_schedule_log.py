@@ -63,6 +63,18 @@ def test_what_the_budget_ended_was_not_taken() -> None:
     assert not any(isinstance(entry, Copied) for entry in draft.log)
 
 
+def test_a_change_of_all_nests_that_the_budget_ends_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(draft: Draft) -> None:
+        in_a_copy(draft)
+        raise OutOfBudget
+    monkeypatch.setattr(autoscheduler, "flatten_arrays", endless)
+    own = Options(config=(("MARCH", "x86_64_v3"),))
+    (op,) = loading.load_programs(read_file(str(SAMPLES / "transpose.toml")), own)
+    draft = autoscheduler.drafted(driver.unscheduled(op, own))
+    assert draft.planning.left == []
+    assert any(isinstance(entry, Planned) for entry in draft.log)
+
+
 @pytest.mark.parametrize("name", ["gemm", "sum_columns", "softmax", "transpose"])
 @pytest.mark.slow
 def test_the_copies_of_the_log_are_those_of_the_program(name: str) -> None:

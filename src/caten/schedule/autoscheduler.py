@@ -81,11 +81,10 @@ def drafted(program: LoopProgram, choices: Choices = DEFAULTS, likely: Mapping[s
     target = program.first(Target)
     if target is None:
         return draft
-    if not target.machine.groups:
-        free_of_checks(draft)
-        unfuse_reshaped(draft)
-    unflatten_arrays(draft)
-    flatten_arrays(draft)
+    for change in () if target.machine.groups else (free_of_checks, unfuse_reshaped):
+        _within_budget(draft, change)
+    for change in (unflatten_arrays, flatten_arrays):
+        _within_budget(draft, change)
     if target.machine.groups:
         _planned(draft, program.name, partial(_on_device, machine=target.machine))
         return draft
@@ -103,6 +102,18 @@ def drafted(program: LoopProgram, choices: Choices = DEFAULTS, likely: Mapping[s
     for name in [s.name for kernel in draft.program.kernels for s in kernel.body if s in blank and isinstance(s, For)]:
         _planned(draft, name, partial(_nest, name=name, machine=target.machine, threads=True))
     return draft
+
+
+def _within_budget(draft: Draft, change: Callable[[Draft], object]) -> None:
+    """Change all nests, or none if the budget ends."""
+    if operation_count.current().is_spent:
+        return
+    before, at = draft.program, len(draft.log)
+    try:
+        change(draft)
+    except operation_count.OutOfBudget:
+        draft.program = before
+        del draft.log[at:]
 
 
 def _planned(draft: Draft, name: str, plan: Callable[[Draft], None]) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ..element_types import type_named
+from ..graph import Leaf, Ref
 from ..tensor import Tensor, apply, tensor
 from .data_types import complex64, float32, int64
 
@@ -32,11 +34,13 @@ def _nested(obj: Any) -> Any:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Tensor:
-    """An array of another library, copied."""
+    """An array of another library, copied unless `copy` is False: then it must not change."""
     _on_cpu(device)
-    if copy is False:
-        raise ValueError("a tensor has a copy of what it is made from")
-    return Tensor(np.from_dlpack(x))
+    if copy is False and isinstance(x, Tensor):
+        return x
+    array = np.from_dlpack(x)
+    dtype = type_named(array.dtype)
+    return Tensor(Ref(Leaf(array, dtype))) if copy is False else Tensor(array)
 
 
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:

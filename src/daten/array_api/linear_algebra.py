@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..tensor import Tensor, apply, product
-from .data_types import isdtype, result_type
+from .data_types import result_type
 from .manipulation import moveaxis
 
 
@@ -40,10 +40,6 @@ def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Seq
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """The sum of conj(x1) · x2 along an axis."""
     a, b = _same(x1, x2)
-    if isdtype(a.dtype, "complex floating"):
-        made = apply("conj", a)
-        assert isinstance(made, Tensor)
-        a = made
     found = apply("vecdot", moveaxis(a, axis, -1), moveaxis(b, axis, -1))
     assert isinstance(found, Tensor)
     return found

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import random
+from ..graph import Leaf
 from ..optim import with_next_step
 from ..tensor import Tensor, apply
 from .module import Module
@@ -15,6 +16,14 @@ from .module import Module
 def parameter(values: np.ndarray) -> Tensor:
     """A tensor that is trained."""
     return Tensor(values, requires_grad=True)
+
+
+def buffer(values: np.ndarray) -> Tensor:
+    """A tensor that belongs to a module, and is not trained."""
+    made = Tensor(values)
+    if isinstance(made._ref.node, Leaf):
+        made._ref.node.stays = True
+    return made
 
 
 class Linear(Module):
@@ -134,8 +143,8 @@ class BatchNorm(Module):
     def __init__(self, channels: int, eps: float = 1e-5, momentum: float = 0.1) -> None:
         self._eps, self._momentum = eps, momentum
         self.weight, self.bias = parameter(np.ones(channels, np.float32)), parameter(np.zeros(channels, np.float32))
-        self.running_mean = Tensor(np.zeros(channels, np.float32))
-        self.running_var = Tensor(np.ones(channels, np.float32))
+        self.running_mean = buffer(np.zeros(channels, np.float32))
+        self.running_var = buffer(np.ones(channels, np.float32))
 
     def forward(self, x: Tensor) -> Tensor:
         """Of the same shape, [batch, channels, …]."""

@@ -39,6 +39,8 @@ class PythonLoops(PythonStatements):
     """Evaluates the statements of one body. `kinds`: the types of variables, by what is known from the readings
     before."""
 
+    over_elements = True
+
     def __init__(self, builder: Builder, source: PythonSource, scope: ArrayScope, params: Sequence[Node],
                  kinds: dict[tuple[int, str], str]) -> None:
         super().__init__(builder, source, scope)

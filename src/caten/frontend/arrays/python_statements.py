@@ -50,6 +50,8 @@ def _returned_otherwise(body: Sequence[ast.stmt], scope: ArrayScope) -> frozense
 class PythonStatements:
     """Evaluates the statements of one body."""
 
+    over_elements = False                    # may it have loops over elements?
+
     def __init__(self, builder: Builder, source: PythonSource, scope: ArrayScope) -> None:
         self.source, self.scope = source, scope
         self.expressions = PythonExpressions(builder, source, scope, self.call)
@@ -232,6 +234,10 @@ class PythonStatements:
             except _Jump as jump:
                 if jump.leaves:
                     return
+            except CatenError as problem:
+                if not self.over_elements and {d.code for d in problem.diagnostics} == {"E327"}:
+                    raise NeedsLoops(node) from None           # such as Z[index[p]] = …
+                raise
             finally:
                 self.loops, self.iterations = self.loops - 1, outside
         self.block(node.orelse)
