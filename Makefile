@@ -18,7 +18,7 @@ $(VENV)/.run: pyproject.toml
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.run
-	$(BIN)/python -m pip install --quiet --editable '.[toolchain,openmp,opencl,cuda,wasm,test,check]'
+	$(BIN)/python -m pip install --quiet --editable '.[toolchain,openmp,opencl,cuda,wasm,models,test,check]'
 	@touch $@
 
 run: $(VENV)/.run  ## set up, compile samples/gemm.toml, check and time it

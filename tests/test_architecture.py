@@ -89,11 +89,12 @@ def test_no_cycles_between_modules() -> None:
 
 
 def test_daten_stands_above_caten() -> None:
-    """It may import what it needs of caten, but the command line; nothing of caten imports it."""
+    """It may import what it needs of caten, its own command alone the parts of the command line; nothing of caten imports it."""
     for path in FILES:
         assert "daten" not in re.findall(r"^ *(?:from|import) (\w+)", path.read_text(), re.MULTILINE), path
     for path in (ROOT.parent / "daten").rglob("*.py"):
-        assert not [m for m in re.findall(r"^ *(?:from|import) (caten\.\w+)", path.read_text(), re.MULTILINE) if m == "caten.cli"], path
+        if path.name != "cli.py":
+            assert not [m for m in re.findall(r"^ *(?:from|import) (caten\.\w+)", path.read_text(), re.MULTILINE) if m == "caten.cli"], path
 
 
 def test_each_file_name_occurs_once() -> None:
@@ -104,7 +105,7 @@ def test_each_file_name_occurs_once() -> None:
 
 def test_every_diagnostic_code_has_its_page() -> None:
     pages = {p.stem for p in (ROOT / "explanations").glob("E*.md")}
-    files = [*FILES, *sorted((ROOT.parent.parent / "runtimes").glob("*.py"))]
+    files = [*FILES, *sorted((ROOT.parent.parent / "runtimes").glob("*.py")), *(ROOT.parent / "daten").rglob("*.py")]
     raised = {c for p in files for c in re.findall(r'"(E\d{3})"', p.read_text())}
     assert raised - pages == set()
     assert pages - raised == set()

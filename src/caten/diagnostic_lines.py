@@ -13,6 +13,8 @@ MAX_MESSAGE = 1000                # characters of a line of a message
 MAX_KEPT = 4096                   # characters of one that is read again from its file
 MAX_READ = 1 << 24                # bytes of that file
 
+PROGRAM = ["caten"]               # whose messages have no place: the last
+
 Pieces = list[tuple[str, str]]    # one line: (style, text) pairs
 
 
@@ -45,7 +47,7 @@ def _indented(text: str, most: int = 1 << 20) -> str:
 
 
 def _prefix(place: Place | None) -> Pieces:
-    return [("place", f"{escape(place.file)}:{place.line}:{place.column}: ")] if place else [("place", "caten: ")]
+    return [("place", f"{escape(place.file)}:{place.line}:{place.column}: " if place else f"{PROGRAM[-1]}: ")]
 
 
 def _excerpt(place: Place | None) -> list[Pieces]:

@@ -51,7 +51,7 @@ def test_arrays_of_other_libraries() -> None:
     np.testing.assert_array_equal(np.from_dlpack(Tensor(own)), own)
     np.testing.assert_array_equal(xp.from_dlpack(own, copy=False).numpy(), own)
     assert memoryview(Tensor(own).numpy()).shape == (2, 3)
-    with pytest.raises(ValueError, match="no such device|'cpu'"):
+    with pytest.raises(ValueError, match="there is one device"):
         Tensor(own).to_device("cuda")
 
 

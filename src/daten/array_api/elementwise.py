@@ -9,13 +9,21 @@ from ..element_types import DType
 from ..tensor import Tensor, apply, tensor
 from .data_types import complex64, complex128, float32, isdtype
 
+# Functions of complex numbers that the library has not, and NumPy computes at once: their names there.
+OF_COMPLEX = {n: n for n in ("cos", "cosh", "sin", "sinh", "tan", "tanh", "exp", "expm1", "log", "log1p", "log2",
+                             "log10", "sqrt")}
+OF_COMPLEX |= {f"a{n}": f"arc{n}" for n in ("cos", "cosh", "sin", "sinh", "tan", "tanh")}
 
-def _unary(name: str, operator: str = "", kept: str = "", bools: str = "") -> Any:
-    """A function of the standard by an operator of the library. `kept`: of this kind an array is itself. `bools`: the
+
+
+def _unary(name: str, operator: str = "", kept: Any = "", bools: str = "") -> Any:
+    """A function of the standard by an operator of the library. `kept`: of these kinds an array is itself. `bools`: the
     operator for bools."""
     def function(x: Tensor, /) -> Tensor:
         if kept and isdtype(x.dtype, kept):
             return Tensor(x)
+        if name in OF_COMPLEX and isdtype(x.dtype, "complex floating"):
+            return Tensor(getattr(np, OF_COMPLEX[name])(x.numpy()))
         return _of(apply(bools if bools and x.dtype == "bool" else operator or name, x))
     return _named(function, name)
 
@@ -54,7 +62,7 @@ exp, expm1, log, log1p, log2, log10, sqrt = [
     _unary(n) for n in ("exp", "expm1", "log", "log1p", "log2", "log10", "sqrt")]
 negative, reciprocal, square, signbit = [_unary(n) for n in ("negative", "reciprocal", "square", "signbit")]
 floor, ceil, trunc = [_unary(n, kept="integral") for n in ("floor", "ceil", "trunc")]
-conj, imag = _unary("conj", kept="real floating"), _unary("imag")
+conj, imag = _unary("conj", kept=("integral", "real floating")), _unary("imag")
 logical_not, bitwise_invert = _unary("logical_not"), _unary("bitwise_invert", "bitwise_not", bools="logical_not")
 atan2, hypot, logaddexp, copysign = [_binary(n) for n in ("atan2", "hypot", "logaddexp", "copysign")]
 add, subtract, multiply, divide, floor_divide, remainder = [
@@ -86,6 +94,8 @@ def abs(x: Tensor, /) -> Tensor:
 def pow(x1: Any, x2: Any, /) -> Tensor:
     """x1 to the power of x2."""
     a, b = _together((x1, x2))
+    if isdtype(a.dtype, "complex floating") or isdtype(b.dtype, "complex floating"):
+        return Tensor(np.power(a.numpy(), b.numpy()))
     return a ** b
 
 

@@ -29,6 +29,14 @@ class Size:
 SIZES = {"124M": Size(), "355M": Size(24, 16, 1024), "774M": Size(36, 20, 1280), "1558M": Size(48, 25, 1600)}
 
 
+def size_of(weights: Mapping[str, np.ndarray]) -> Size:
+    """The size of the model that published weights are of: heads have a width of 64."""
+    found = {name.removeprefix("transformer."): value.shape for name, value in weights.items()}
+    (vocabulary, width), (context, _) = found["wte.weight"], found["wpe.weight"]
+    layers = 1 + max([int(name.split(".")[1]) for name in found if name.startswith("h.")])
+    return Size(layers, max(1, width // 64), width, vocabulary, context)
+
+
 class Conv1D(Module):
     """x W + b, with W[inputs, outputs]: the layer's name in the published weights."""
 

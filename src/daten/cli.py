@@ -1,0 +1,265 @@
+"""The `daten` command: programs in TOML, run, trained and shown; text from GPT-2."""
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+import numpy as np
+
+from caten import __version__, diagnostic_lines
+from caten.errors import CatenError, error
+
+OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, "-V", "--version", prog_name="daten", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Graphs of operators: programs in TOML, forward and backward.
+
+    \b
+      daten run program.toml --input X=x.npy
+      daten train program.toml --data digits.npz -o weights.safetensors
+      daten show program.toml --size B=32
+    """
+
+
+def _program(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that all commands over a program share."""
+    for option in (
+            click.option("--size", "sizes", multiple=True, metavar="NAME=N",
+                         help="an extent of inputs that are drawn; 32 without it"),
+            click.option("--weights", type=click.Path(exists=True, dir_okay=False), help="parameters, of train"),
+            click.option("--runtime", default="clang", show_default=True, help="the runtime, as of caten"),
+            click.argument("program", type=click.Path(allow_dash=True))):
+        function = option(function)
+    return function
+
+
+@cli.command()
+@_program
+@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="an input; the others are drawn")
+@click.option("-o", "output", type=click.Path(dir_okay=False), help="write the outputs to this .npz file")
+def run(program: str, runtime: str, weights: str | None, sizes: Sequence[str], inputs: Sequence[str],
+        output: str | None) -> None:
+    """Compute the outputs of a program."""
+    read = _read(program, runtime, weights)
+    given = _drawn(read, sizes) | {name: _array(path) for name, path in map(_pair, inputs)}
+    for name in (name for name, _ in map(_pair, inputs)):
+        if name not in read.inputs:
+            raise error("E678", f"the program has no input '{name}'", hint=f"its inputs are {', '.join(read.inputs)}")
+    made = read.forward(given)
+    wanted = read.outputs or tuple(made)
+    from .tensor import realize
+    realize(*[made[name] for name in wanted])
+    if output is not None:
+        np.savez(output, **{name: made[name].numpy() for name in wanted})
+    else:
+        for name in wanted:
+            click.echo(f"{name} = {np.array2string(made[name].numpy(), threshold=24, precision=5)}")
+
+
+@cli.command()
+@_program
+@click.option("--data", type=click.Path(exists=True, dir_okay=False),
+              help="a .npz file with an array for each input; [train] data names one beside the program")
+@click.option("--epochs", type=click.IntRange(1), help="instead of [train] epochs")
+@click.option("--find-nan", is_flag=True, help="a loss that is NaN ends it, and says which operator made one first")
+@click.option("-o", "output", type=click.Path(dir_okay=False), help="write the parameters to this .safetensors file")
+def train(program: str, runtime: str, weights: str | None, sizes: Sequence[str], data: str | None, epochs: int | None,
+          find_nan: bool, output: str | None) -> None:
+    """Train the parameters of a program. After each epoch they are written, if -o names a file."""
+    from rich.progress import Progress
+
+    from .training import OPTIMIZERS, epoch, optimizer_named
+    from .weights import save
+    read = _read(program, runtime, weights)
+    if not read.loss:
+        raise error("E678", "the program has no loss", hint='[main] loss = "L" names what is to become small')
+    settings = read.train
+    if settings["optimizer"] not in OPTIMIZERS:
+        raise error("E678", f"there is no optimizer '{settings['optimizer']}'",
+                    hint=f"there are {', '.join(OPTIMIZERS)}")
+    path = data or (str(Path(program).parent / settings["data"]) if settings["data"] else None)
+    if path is None:
+        raise error("E678", "there is nothing to train on",
+                    hint="--data names a .npz file with an array for each input")
+    arrays = _arrays(path, read)
+    more = {"momentum": float(settings["momentum"])} if settings["optimizer"] == "sgd" else {}
+    optimizer = optimizer_named(settings["optimizer"], list(read.parameters.values()), lr=float(settings["lr"]),
+                                weight_decay=float(settings["weight_decay"]), **more)
+    draw = np.random.default_rng(int(settings["seed"]))
+    count = -(-len(next(iter(arrays.values()))) // int(settings["batch"]))
+    for n in range(epochs or int(settings["epochs"])):
+        start = time.perf_counter()
+        with Progress(transient=True, disable=not sys.stderr.isatty()) as progress:
+            advance = partial(progress.advance, progress.add_task(f"epoch {n + 1}", total=count))
+            try:
+                loss = epoch(lambda rows: read.forward(rows)[read.loss], optimizer, arrays, int(settings["batch"]),
+                             draw, float(settings["clip"]), find_nan, advance)
+            except FloatingPointError as problem:
+                raise error("E678", str(problem), hint="a smaller learning rate, or clip in [train]") from None
+        click.echo(f"epoch {n + 1}: loss {loss:.5f}, {time.perf_counter() - start:.2f} s")
+        if output is not None:
+            save({name: p.numpy() for name, p in read.parameters.items()}, output)
+
+
+@cli.command()
+@_program
+@click.option("--forward", is_flag=True, help="without the gradients of the loss")
+def show(program: str, runtime: str, weights: str | None, sizes: Sequence[str], forward: bool) -> None:
+    """List what runs: one kernel a line, with its operands, then arrays, memory and operations.
+
+    A program with a loss is shown with the gradients of its parameters."""
+    from .listing import listed
+    from .tensor import gradients
+    read = _read(program, runtime, weights)
+    given = read.bound(_drawn(read, sizes))
+    made = read.forward(given)
+    wanted = [made[name] for name in read.outputs or made]
+    names = {t._ref: name for name, t in (*given.items(), *read.parameters.items(), *made.items())}
+    if read.loss and not forward:
+        of = [p for p in read.parameters.values() if p.requires_grad]
+        found = gradients(made[read.loss], of)
+        names |= {g._ref: f"grad_{name}" for name, g in zip(read.parameters, found, strict=True)}
+        wanted += [made[read.loss], *found]
+    for line in listed([t._ref for t in wanted], names):
+        click.echo(line)
+
+
+@cli.command()
+@click.argument("tokens", nargs=-1, type=int, required=True)
+@click.option("--model", default="124M", show_default=True, help="124M, 355M, 774M or 1558M, or that of the weights")
+@click.option("--weights", type=click.Path(exists=True, dir_okay=False),
+              help="published weights, a .safetensors file; without it they are drawn from the seed")
+@click.option("-n", "--count", default=20, show_default=True, help="how many tokens")
+@click.option("--temperature", default=0.0, show_default=True, help="0: always the likeliest")
+@click.option("--top-k", default=0, show_default=True, help="draw among this many likeliest; 0: among all")
+@click.option("--seed", default=0, show_default=True, help="of the draws")
+def generate(tokens: Sequence[int], model: str, weights: str | None, count: int, temperature: float, top_k: int,
+             seed: int) -> None:
+    """Continue TOKENS with GPT-2, as numbers of its vocabulary, one a line; then tokens per second, on stderr."""
+    from . import random
+    from .models.gpt2 import GPT2, SIZES, size_of
+    from .weights import load
+    random.seed(seed)
+    values = load(weights) if weights else None
+    if values is None and model not in SIZES:
+        raise error("E678", f"there is no model '{model}'", hint=f"there are {', '.join(SIZES)}")
+    network = GPT2(SIZES[model] if values is None else size_of(values))
+    if values is not None:
+        network.load_published(values)
+    if any(not 0 <= t < network.size.vocabulary for t in tokens):
+        raise error("E678", f"a token is a number from 0 to {network.size.vocabulary - 1}")
+    start = first = time.perf_counter()
+    made = 0
+    for token in network.generate(tokens, count, temperature, top_k, seed):
+        first = first if made else time.perf_counter()
+        made += 1
+        click.echo(str(token))
+    rate = (made - 1) / (time.perf_counter() - first) if made > 1 else 0.0
+    click.echo(f"first token after {first - start:.2f} s, then {rate:.1f} tokens/s", err=True)
+
+
+def _read(path: str, runtime: str, weights: str | None) -> Any:
+    from . import program_file, settings
+    settings.use(runtime)
+    if path == "-":
+        read = program_file.parsed(sys.stdin.read())
+    else:
+        try:
+            read = program_file.read(path)
+        except OSError as problem:
+            raise error("E678", f"cannot read {path}: {problem.strerror}") from None
+    if weights is not None:
+        from .weights import load
+        values = load(weights)
+        for name, p in read.parameters.items():
+            if name not in values or values[name].shape != p.shape:
+                raise error("E678", f"{weights} has no '{name}' of the shape {list(p.shape)}")
+            p.assign(values[name])
+    return read
+
+
+def _drawn(program: Any, sizes: Sequence[str]) -> dict[str, np.ndarray]:
+    """Inputs of drawn numbers; integers are 0."""
+    extents = dict.fromkeys(program.sizes, 32) | {name: _count(name, value) for name, value in map(_pair, sizes)}
+    for name in extents:
+        if name not in program.sizes:
+            raise error("E678", f"no input has the size '{name}'", hint=f"the sizes are {', '.join(program.sizes)}")
+    draw = np.random.default_rng(0)
+    found: dict[str, np.ndarray] = {}
+    from . import element_types
+    for name, declared in program.inputs.items():
+        shape = [extents[e] if isinstance(e, str) else e for e in declared.shape]
+        kind = element_types.dtype(declared.dtype)
+        values = draw.standard_normal(shape) if kind.kind in ("float", "complex") else np.zeros(shape)
+        found[name] = values.astype(kind.numpy)
+    return found
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name or not value:
+        raise click.BadParameter(f"'{text}' is not of the form NAME=VALUE")
+    return name, value
+
+
+def _count(name: str, text: str) -> int:
+    if not text.isdigit():
+        raise click.BadParameter(f"{name} is a number, not '{text}'")
+    return int(text)
+
+
+def _array(path: str) -> np.ndarray:
+    try:
+        found: np.ndarray = np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as problem:
+        raise error("E678", f"cannot read {path}: {problem}", hint="np.save writes such a file") from None
+    return found
+
+
+def _arrays(path: str, program: Any) -> dict[str, np.ndarray]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            found = {name: file[name] for name in program.inputs if name in file}
+    except (OSError, ValueError) as problem:
+        raise error("E678", f"cannot read {path}: {problem}", hint="np.savez writes such a file") from None
+    if missing := [name for name in program.inputs if name not in found]:
+        raise error("E678", f"{path} has no array '{missing[0]}'", hint="it has one for each input, by name")
+    return found
+
+
+def main() -> NoReturn:
+    """The entry point: errors as messages, exit codes as of `caten`."""
+    from caten.cli.diagnostics import Reporter
+    diagnostic_lines.PROGRAM.append("daten")
+    reporter = Reporter(format="text")
+    code = OK
+    try:
+        cli.main(prog_name="daten", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Exit as leave:
+        code = leave.exit_code
+    except click.Abort:
+        code = INTERRUPTED
+    except click.ClickException as problem:
+        problem.show()
+        code = USAGE
+    except CatenError as problem:
+        code = reporter.caught(problem)
+    except (KeyboardInterrupt, MemoryError) as problem:
+        if isinstance(problem, MemoryError):
+            click.echo("daten: error: there is not enough memory", err=True)
+        code = INTERRUPTED if isinstance(problem, KeyboardInterrupt) else FAILED
+    except BrokenPipeError:
+        sys.stdout = open("/dev/null", "w")                  # noqa: SIM115   for the flush at the end of the process
+    except OSError as problem:
+        click.echo(f"daten: error: {problem.filename or 'stdout'}: {problem.strerror}", err=True)
+        code = FAILED
+    sys.exit(code)

@@ -1,0 +1,103 @@
+"""The instruction listing: what runs for a graph, one kernel a line."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+
+from caten.compiler import Compilation
+from caten.core.dtypes import DTYPES
+from caten.core.expr import Expr
+from caten.core.size_formula import evaluate
+from caten.core.text import read as read_text
+from caten.runtime import work_formulas
+from caten.tensor.fused_text import fused
+from caten.tensor.values import (
+    Define,
+    FusedKernel,
+    Output,
+    Reduce,
+    TensorProgram,
+    Value,
+    operands_of,
+    shapes_of,
+    types_of,
+)
+
+from .assembly import assembled, leaves_of
+from .graph import Call, Ref
+from .settings import options
+
+
+def listed(wanted: Sequence[Ref], names: Mapping[Ref, str]) -> Iterator[str]:
+    """The instructions that compute results, and a summary. `names`: of arrays and results."""
+    todo = [r for r in dict.fromkeys(wanted) if r.array is None and isinstance(r.node, Call)]
+    calls, leaves = leaves_of(todo)
+    program, _ = assembled(todo, calls, leaves)
+    sizes = {e.name: n for b, r in zip(program.buffers.values(), leaves, strict=False)
+             for e, n in zip(b.shape, r.shape, strict=True) if hasattr(e, "name")}
+    called = {b.name: names.get(r, b.name) for b, r in zip(program.buffers.values(), leaves, strict=False)}
+    whole = fused(program)
+    kernels = whole.all(FusedKernel)
+    outputs: dict[str, str] = {}
+    for o, r in zip(whole.all(Output), todo, strict=True):
+        outputs.setdefault(o.value, names.get(r, o.name))
+    listing = _Listing(whole, kernels, sizes, called, outputs)
+    yield from listing.lines()
+    yield from listing.summary(Compilation([program], options()))
+
+
+class _Listing:
+    def __init__(self, program: TensorProgram, kernels: Sequence[FusedKernel], sizes: Mapping[str, int],
+                 called: Mapping[str, str], outputs: Mapping[str, str]) -> None:
+        self.kernels, self.sizes, self.called, self.outputs = kernels, sizes, called, outputs
+        self.kinds = {b.name: (b.type, b.shape) for b in program.buffers.values()}
+        for k in kernels:
+            for d in k.definitions:
+                for name, dtype, shape in zip(d.names, types_of(d.value), shapes_of(d.value), strict=True):
+                    self.kinds[name] = dtype, shape
+        self.made = {name: n for n, k in enumerate(kernels) for d in k.definitions for name in d.names}
+        self.read = {name for n, k in enumerate(kernels) for d in k.definitions for name in operands_of(d.value)
+                     if self.made.get(name, n) != n}
+
+    def lines(self) -> Iterator[str]:
+        """One instruction a line: results <- kernel(operands)."""
+        for n, k in enumerate(self.kernels):
+            own = [name for d in k.definitions for name in d.names]
+            stored = [name for name in own if name in self.outputs or name in self.read]
+            read = dict.fromkeys([name for d in k.definitions for name in operands_of(d.value) if name not in own])
+            yield (f"%{n} {', '.join(map(self.spelled, stored))} <- {k.form}{_sums(k.definitions)}"
+                   f"({', '.join(map(self.spelled, read))})")
+
+    def summary(self, build: Compilation) -> Iterator[str]:
+        """Instructions, bytes between kernels before and after planning, floating-point operations."""
+        between = [name for name in self.read if name in self.made and name not in self.outputs]
+        before = sum([self.bytes(name) for name in between])
+        rendered = build.rendered
+        entry = rendered.manifest if "scratch_bytes" in rendered.manifest else rendered.manifest["ops"][0]
+        (formula,) = read_text(str(entry["scratch_bytes"]))
+        after = int(evaluate(formula, self.sizes))
+        work = sum([work_formulas.at(work_formulas.flops(p), self.sizes) for p in rendered.programs])
+        yield (f"; {len(self.kernels)} instructions, {len(between)} arrays between them: {before:,} bytes, in "
+               f"{after:,} bytes of memory; {work:,} floating-point operations")
+
+    def spelled(self, name: str) -> str:
+        """A name with its type and shape."""
+        dtype, shape = self.kinds[name]
+        extents = " ".join([str(self.extent(e)) for e in shape])
+        shown = self.outputs.get(name) or self.called.get(name) or name
+        return f"{shown}{{{DTYPES[dtype].numpy}}}[{extents}]"
+
+    def bytes(self, name: str) -> int:
+        """The bytes of an array."""
+        dtype, shape = self.kinds[name]
+        return prod([self.extent(e) for e in shape]) * DTYPES[dtype].bytes
+
+    def extent(self, e: Expr) -> int:
+        """An extent as a number."""
+        return int(evaluate(e, self.sizes))
+
+
+def _sums(definitions: Sequence[Define]) -> str:
+    """The reductions of a kernel, such as .add.max."""
+    values: list[Value] = [d.value for d in definitions]
+    return "".join([f".{v.fn}" for v in values if isinstance(v, Reduce)])

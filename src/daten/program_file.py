@@ -1,0 +1,251 @@
+"""Programs as data: a TOML file that names operators, inputs, parameters and what is computed."""
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import sqrt
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import tomli
+
+from caten.core.text import Atom, place_in, read_forms
+from caten.errors import CatenError, Place, did_you_mean, error
+from caten.frontend import operator_library
+
+from . import random
+from .element_types import type_named
+from .nn import parameter
+from .tensor import Tensor, apply, operator
+
+DECLARED = re.compile(r"\s*(?P<name>\w+)\{(?P<type>\w+)(?P<grad>\s+grad)?\}\[(?P<shape>[\w\s]*)\]\s*")
+SECTIONS = {"modules": dict, "inputs": dict, "parameters": dict, "main": dict, "train": dict}
+TRAIN = {"optimizer": "adamw", "lr": 1e-3, "batch": 32, "epochs": 10, "data": "", "seed": 0, "momentum": 0.0,
+         "weight_decay": 0.0, "clip": 0.0}
+ARITHMETIC = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide"}
+
+
+@dataclass(frozen=True)
+class Declared:
+    """An input or a parameter: its element type and shape; the extents of inputs may be names."""
+
+    name: str
+    dtype: str
+    shape: tuple[int | str, ...]
+
+
+@dataclass
+class GraphProgram:
+    """A program: `inputs` and `parameters` by name, `outputs` and `loss` as names of what `[main]` sets."""
+
+    file: str
+    inputs: dict[str, Declared]
+    parameters: dict[str, Tensor]
+    outputs: tuple[str, ...]
+    loss: str
+    train: dict[str, Any]
+    code: str
+    modules: dict[str, Callable[..., Any]] = field(default_factory=dict)
+
+    def forward(self, given: Mapping[str, Any]) -> dict[str, Tensor]:
+        """What `[main]` sets, from arrays or tensors for the inputs. E678 where they do not fit."""
+        return _Evaluation(self, self.bound(given)).run()
+
+    def bound(self, given: Mapping[str, Any]) -> dict[str, Tensor]:
+        """The inputs as tensors of the declared types. E678 for one that is missing, or of another shape."""
+        sizes: dict[str, int] = {}
+        found: dict[str, Tensor] = {}
+        for name, declared in self.inputs.items():
+            if name not in given:
+                raise error("E678", f"the input '{name}' is missing", Place(self.file, 1, 1))
+            value = given[name] if isinstance(given[name], Tensor) else Tensor(np.asarray(given[name]), declared.dtype)
+            if value.ndim != len(declared.shape) or any(
+                    sizes.setdefault(e, n) != n if isinstance(e, str) else e != n
+                    for e, n in zip(declared.shape, value.shape, strict=False)):
+                shape = " ".join(map(str, declared.shape))
+                raise error("E678", f"the input '{name}' has the shape [{shape}], not {list(value.shape)}",
+                            Place(self.file, 1, 1), hint=", ".join(f"{e} is {n}" for e, n in sizes.items()) or None)
+            found[name] = value
+        return found
+
+    @property
+    def sizes(self) -> list[str]:
+        """The names of extents of inputs."""
+        return list(dict.fromkeys([e for d in self.inputs.values() for e in d.shape if isinstance(e, str)]))
+
+
+def parsed(text: str, file: str = "<stdin>") -> GraphProgram:
+    """A program from its text. E678 with what is wrong, and where."""
+    try:
+        document = tomli.loads(text)
+    except tomli.TOMLDecodeError as problem:
+        raise error("E678", f"this is no TOML: {problem}", Place(file, 1, 1)) from None
+    for section in document:
+        if section not in SECTIONS:
+            _fail(text, file, section, f"there is no section [{section}] in a program",
+                  did_you_mean(section, list(SECTIONS)) or f"the sections are {', '.join(SECTIONS)}")
+    main = document.get("main", {})
+    if not isinstance(main.get("code"), str):
+        _fail(text, file, "main", "a program has a section [main] with its code", 'code = "(set Y (relu X))"')
+    inputs = {name: _declared(text, file, name, value) for name, value in document.get("inputs", {}).items()}
+    declared = {name: _declared(text, file, name, value) for name, value in document.get("parameters", {}).items()}
+    train = TRAIN | document.get("train", {})
+    for name in document.get("train", {}):
+        if name not in TRAIN:
+            _fail(text, file, name, f"[train] has no '{name}'", did_you_mean(name, list(TRAIN)))
+    random.seed(int(train["seed"]))
+    program = GraphProgram(file, inputs, {name: _drawn(text, file, d) for name, d in declared.items()},
+                           tuple(main.get("outputs", ())), main.get("loss", ""), train, main["code"])
+    for name, value in document.get("modules", {}).items():
+        program.modules[name] = _module(text, file, name, value)
+    names = _Evaluation(program, {}).names()
+    for name in (*program.outputs, *([program.loss] if program.loss else [])):
+        if name not in names:
+            _fail(text, file, name, f"[main] sets no '{name}'", did_you_mean(name, sorted(names)))
+    return program
+
+
+def read(path: str | Path) -> GraphProgram:
+    """A program from its file. E678 as above; OSError as of `open`."""
+    return parsed(Path(path).read_text("utf-8"), str(path))
+
+
+def _fail(text: str, file: str, word: str, message: str, hint: str | None = None) -> NoReturn:
+    found = re.search(rf"(?<![\w]){re.escape(word)}(?![\w])", text)
+    raise error("E678", message, place_in(text, found.start(), file) if found else Place(file, 1, 1), hint=hint)
+
+
+def _declared(text: str, file: str, name: str, value: Any) -> Declared:
+    m = DECLARED.fullmatch(value) if isinstance(value, str) else None
+    if m is None or m["name"] != name:
+        _fail(text, file, name, f"'{name}' is declared with its type and shape", f'{name} = "{name}{{float}}[B 64]"')
+    try:
+        dtype = type_named(m["type"])
+    except TypeError:
+        _fail(text, file, m["type"], f"there is no element type '{m['type']}'")
+    return Declared(name, dtype, tuple([int(e) if e.isdigit() else e for e in m["shape"].split()]))
+
+
+def _drawn(text: str, file: str, declared: Declared) -> Tensor:
+    """A parameter: matrices drawn evenly (Glorot and Bengio, 2010), vectors of zeros."""
+    shape = tuple([e for e in declared.shape if isinstance(e, int)])
+    if len(shape) != len(declared.shape):
+        _fail(text, file, declared.name, f"the extents of the parameter '{declared.name}' are numbers")
+    if len(shape) < 2:
+        return parameter(np.zeros(shape, np.float32)).astype(declared.dtype)
+    made = parameter(random.current().uniform(shape, sqrt(6 / (shape[0] + shape[1]))))
+    return made if made._ref.dtype == declared.dtype else parameter(made.astype(declared.dtype).numpy())
+
+
+def _module(text: str, file: str, name: str, value: Any) -> Callable[..., Any]:
+    """An operator: of the library by its name, or a spec in a file beside the program or in the text."""
+    if not isinstance(value, str):
+        _fail(text, file, name, f"the module '{name}' is the name of an operator, the file of a spec, or its text")
+    if "\n" in value:
+        return operator(value)
+    if not value.endswith(".toml"):
+        if operator_library.find(value) is None:
+            _fail(text, file, value, f"the library has no operator '{value}'", "caten ops lists them")
+        return lambda *inputs, **attributes: apply(value, *inputs, **attributes)
+    path = Path(file).parent / value
+    if not path.exists():
+        _fail(text, file, value, f"there is no file {path}")
+    return operator(path)
+
+
+class _Evaluation:
+    """One run through the code."""
+
+    def __init__(self, program: GraphProgram, inputs: Mapping[str, Tensor]) -> None:
+        self.program = program
+        self.values: dict[str, Any] = {**program.parameters, **inputs}
+        self.forms = read_forms(program.code, self.place)
+
+    def place(self, pos: int) -> Place:
+        """Where a word of the code is."""
+        return place_in(self.program.code, pos, f"{self.program.file} [main]")
+
+    def names(self) -> set[str]:
+        """What is set. E678 for a statement that is none."""
+        found = set[str]()
+        for form in self.forms:
+            if isinstance(form, str) or len(form) != 3 or form[0] != "set" or not isinstance(form[1], str):
+                raise error("E678", "a statement is (set NAME EXPRESSION)", self.place(_position(form)))
+            found.add(str(form[1]))
+        return found
+
+    def run(self) -> dict[str, Tensor]:
+        """All that is set, by name."""
+        made: dict[str, Tensor] = {}
+        for form in self.forms:
+            value = self.value(form[2])
+            made[str(form[1])] = self.values[str(form[1])] = value
+        return made
+
+    def value(self, form: Any) -> Any:
+        """The value of an expression."""
+        if isinstance(form, Atom):
+            return self.atom(form)
+        if isinstance(form, str):
+            return str(form)
+        if not form or not isinstance(form[0], Atom):
+            raise error("E678", "an expression begins with the name of a module", self.place(_position(form)))
+        inputs: list[Any] = []
+        attributes: dict[str, Any] = {}
+        words = iter(form[1:])
+        for word in words:
+            if isinstance(word, Atom) and word.startswith(":"):
+                attributes[word[1:]] = self.attribute(next(words, None))
+            else:
+                inputs.append(self.value(word))
+        called = self.module(form[0])
+        try:
+            return called(*inputs, **attributes)
+        except CatenError as problem:
+            place = self.place(_position(form))
+            raise CatenError(*[d if d.place is not None else d.at(place) for d in problem.diagnostics]) from None
+
+    def attribute(self, form: Any) -> Any:
+        """The value of an attribute: a number, a word, or a list of them."""
+        if isinstance(form, list | tuple) and not isinstance(form, str):
+            return tuple([self.attribute(f) for f in form])
+        known = {"true": True, "false": False, "none": None}
+        return known[form] if form in known else _number(form) if _number(form) is not None else str(form)
+
+    def module(self, name: Atom) -> Callable[..., Any]:
+        """The operator that a name stands for."""
+        if name in self.program.modules:
+            return self.program.modules[name]
+        own = ARITHMETIC.get(name, str(name))
+        if operator_library.find(own) is None:
+            known = [*self.program.modules, *ARITHMETIC]
+            raise error("E678", f"there is no module '{name}', and the library has no such operator",
+                        self.place(name.pos), hint=did_you_mean(name, known) or "caten ops lists the operators")
+        return lambda *inputs, **attributes: apply(own, *inputs, **attributes)
+
+    def atom(self, name: Atom) -> Any:
+        """An input, a parameter, what is set, or a number."""
+        number = _number(name)
+        if number is not None:
+            return number
+        if name not in self.values:
+            raise error("E678", f"there is no '{name}' here", self.place(name.pos),
+                        hint=did_you_mean(name, list(self.values)) or "inputs, parameters and what is set have names")
+        return self.values[name]
+
+
+def _number(word: Any) -> int | float | None:
+    for kind in (int, float):
+        try:
+            return kind(word)
+        except (TypeError, ValueError):
+            continue
+    return None
+
+
+def _position(form: Any) -> int:
+    while not isinstance(form, str) and form:
+        form = form[0]
+    return int(getattr(form, "pos", 0))

@@ -1,0 +1,74 @@
+"""Train a program or a module on arrays: batches in a drawn order, an optimizer, the mean loss of each epoch."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import optim
+from .graph import Ref, in_order
+from .realization import run
+from .tensor import Tensor
+
+OPTIMIZERS = {"sgd": optim.SGD, "adam": optim.Adam, "adamw": optim.AdamW, "lion": optim.Lion}
+
+
+def batches(data: Mapping[str, np.ndarray], size: int, draw: np.random.Generator) -> Iterator[dict[str, np.ndarray]]:
+    """The rows of arrays in a drawn order, `size` at a time; the last ones may be fewer."""
+    count = len(next(iter(data.values())))
+    order = draw.permutation(count)
+    for start in range(0, count, size):
+        yield {name: values[order[start:start + size]] for name, values in data.items()}
+
+
+def epoch(loss_of: Callable[[dict[str, np.ndarray]], Tensor], optimizer: optim.Optimizer,
+          data: Mapping[str, np.ndarray], batch: int, draw: np.random.Generator, clip: float = 0.0,
+          find_nan: bool = False,
+          step: Callable[[], object] = lambda: None) -> float:
+    """One pass over the data; the mean loss. `clip`: the greatest norm of the gradients, 0 for any. `find_nan`: a loss
+    that is no number raises FloatingPointError, with the operator that made the first. `step` is called after each
+    batch."""
+    total, count = 0.0, 0
+    for rows in batches(data, batch, draw):
+        number = len(next(iter(rows.values())))
+        loss = loss_of(rows)
+        loss.backward()
+        if clip:
+            optim.clip_norm(optimizer.parameters, clip)
+        before = [p._ref for p in optimizer.parameters]
+        optimizer.step(loss)
+        value = loss.item()
+        if find_nan and math.isnan(value):
+            for p, old in zip(optimizer.parameters, before, strict=True):
+                p._ref = old
+            raise FloatingPointError(f"the loss is no number: {first_nan(loss_of(rows)._ref)}")
+        total, count = total + value * number, count + number
+        step()
+    return total / max(1, count)
+
+
+def first_nan(ref: Ref) -> str:
+    """The first operator of a graph with a result that has NaN, and the shapes of its inputs."""
+    for call in list(in_order([ref])):
+        results = [Ref(call, n) for n in range(len(call.shapes))]
+        run(results)
+        if any(_has_nan(r) for r in results):
+            given = ", ".join(f"{r.dtype}{list(r.shape)}" for r in call.inputs)
+            how = "of inputs without NaN" if not any(_has_nan(r) for r in call.inputs) else "of an input that has NaN"
+            return f"'{call.template.name}' makes NaN {how}: {given}"
+    return "no operator makes NaN when they are computed one by one"
+
+
+def _has_nan(r: Ref) -> bool:
+    return r.array is not None and r.array.dtype.kind in "fc" and bool(np.isnan(r.array).any())
+
+
+def optimizer_named(name: str, parameters: Sequence[Tensor], **given: Any) -> optim.Optimizer:
+    """An optimizer by its name. KeyError for another one."""
+    made: optim.Optimizer = OPTIMIZERS[name](parameters, **given)
+    return made
+
+
+__all__ = ["OPTIMIZERS", "batches", "epoch", "first_nan", "optimizer_named"]

@@ -1,0 +1,56 @@
+"""GPT-2 of a small size against NumPy, with and without the cache of keys and values."""
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from daten import Tensor, no_grad, random, realization, weights
+from daten.models.gpt2 import GPT2, Size, size_of
+
+SMALL = Size(layers=2, heads=2, width=128, vocabulary=97, context=64)
+
+
+def norm(x: np.ndarray, w: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5) * w + b
+
+
+def expected(model: GPT2, tokens: list[int]) -> np.ndarray:
+    p = {name: value.astype(np.float64) for name, value in model.state_dict().items()}
+    x = p["wte.weight"][tokens] + p["wpe.weight"][:len(tokens)]
+    for n in range(SMALL.layers):
+        h = norm(x, p[f"h.{n}.ln_1.weight"], p[f"h.{n}.ln_1.bias"]) @ p[f"h.{n}.attn.c_attn.weight"] + p[f"h.{n}.attn.c_attn.bias"]
+        q, k, v = [m.reshape(len(tokens), SMALL.heads, -1).transpose(1, 0, 2) for m in np.split(h, 3, axis=-1)]
+        s = np.where(np.tri(len(tokens), dtype=bool), q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]), -np.inf)
+        e = np.exp(s - s.max(-1, keepdims=True))
+        seen = (e / e.sum(-1, keepdims=True) @ v).transpose(1, 0, 2).reshape(len(tokens), -1)
+        x = x + seen @ p[f"h.{n}.attn.c_proj.weight"] + p[f"h.{n}.attn.c_proj.bias"]
+        h = norm(x, p[f"h.{n}.ln_2.weight"], p[f"h.{n}.ln_2.bias"]) @ p[f"h.{n}.mlp.c_fc.weight"] + p[f"h.{n}.mlp.c_fc.bias"]
+        h = 0.5 * h * (1 + np.tanh(np.sqrt(2 / np.pi) * (h + 0.044715 * h ** 3)))
+        x = x + h @ p[f"h.{n}.mlp.c_proj.weight"] + p[f"h.{n}.mlp.c_proj.bias"]
+    logits: np.ndarray = norm(x, p["ln_f.weight"], p["ln_f.bias"]) @ p["wte.weight"].T
+    return logits
+
+
+def test_gpt2_is_what_numpy_computes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    random.seed(3)
+    model, tokens = GPT2(SMALL), [5, 17, 2, 96, 40]
+    with no_grad():
+        logits, _ = model(Tensor(np.array(tokens)))
+    np.testing.assert_allclose(logits.numpy(), expected(model, tokens), rtol=1e-4, atol=1e-5)
+    made = list(model.generate(tokens, 6))
+    greedy = list(tokens)
+    for _ in range(6):
+        greedy.append(int(expected(model, greedy)[-1].argmax()))
+    assert made == greedy[5:]
+    weights.save({f"transformer.{n}": v for n, v in model.state_dict().items()}, tmp_path / "model.safetensors")
+    values = weights.load(tmp_path / "model.safetensors")
+    assert size_of(values) == SMALL
+    other = GPT2(size_of(values))
+    other.load_published(values | {"h.0.attn.bias": np.ones(1)})
+    monkeypatch.setattr(realization, "Compilation", None)                  # other lengths compile nothing
+    assert list(other.generate(tokens, 6)) == made
+    drawn = list(model.generate(tokens[:3], 5, temperature=1.0, top_k=10, seed=1))
+    assert drawn == list(model.generate(tokens[:3], 5, temperature=1.0, top_k=10, seed=1))
+    assert drawn != list(model.generate(tokens[:3], 5, temperature=1.0, top_k=10, seed=2))

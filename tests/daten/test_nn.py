@@ -1,0 +1,125 @@
+"""Layers: what they compute, their names, and that networks of them learn."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from daten import Tensor, apply, nn, optim, random
+
+rng = np.random.default_rng(5)
+
+
+def real(*shape: int) -> np.ndarray:
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        self.conv, self.norm = nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm(4)
+        self.layers = [nn.Linear(16, 8), nn.Dropout(0.5)]
+        self.named = {"out": nn.Linear(8, 3)}
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = apply("max_pool2d", apply("relu", self.norm(self.conv(x))), kernel=(2, 2))
+        for layer in self.layers:
+            x = layer(x if isinstance(layer, nn.Dropout) else x.reshape(x.shape[0], -1))
+        made = self.named["out"](x)
+        assert isinstance(made, Tensor)
+        return made
+
+
+def test_names_and_modes() -> None:
+    net = Net()
+    names = [name for name, _ in net.named_tensors()]
+    assert names == ["conv.weight", "conv.bias", "norm.weight", "norm.bias", "norm.running_mean", "norm.running_var",
+                     "layers.0.weight", "layers.0.bias", "named.out.weight", "named.out.bias"]
+    assert len(net.parameters()) == 8
+    assert repr(net) == "Net(211 parameters)"
+    assert not any(m.training for m in net.eval().modules())
+    other = Net()
+    other.load_state_dict(net.state_dict())
+    x = Tensor(real(5, 1, 4, 4))
+    np.testing.assert_array_equal(net(x).numpy(), other.eval()(x).numpy())
+    with pytest.raises(ValueError, match=r"lacks conv\.bias"):
+        other.load_state_dict({})
+    with pytest.raises(ValueError, match="has the shape"):
+        other.load_state_dict(net.state_dict() | {"conv.bias": np.zeros(3)})
+
+
+def test_a_network_learns_and_gathers_statistics() -> None:
+    random.seed(1)
+    net = Net()
+    x, y = real(24, 1, 4, 4), rng.integers(0, 3, 24)
+    x += y[:, None, None, None]
+    optimizer = optim.AdamW(net.parameters(), lr=3e-2)
+    losses = []
+    for _ in range(20):
+        loss = apply("cross_entropy", net(Tensor(x)), Tensor(y))
+        loss.backward()
+        optimizer.step(loss)
+        losses.append(loss.item())
+    assert losses[-1] < 0.6 * losses[0]
+    assert np.abs(net.norm.running_mean.numpy()).max() > 0.01
+    assert net.norm.running_mean._ref.array is not None                   # computed with the step
+    kept = optimizer.state_dict()
+    again = optim.AdamW(net.parameters(), lr=3e-2)
+    again.load_state_dict(kept)
+    assert again.steps == 20
+    np.testing.assert_array_equal(again.kept[0][1].numpy(), optimizer.kept[0][1].numpy())
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
+def test_recurrent_layers() -> None:
+    x = real(2, 3, 4)
+    lstm, gru = nn.LSTM(4, 5), nn.GRU(4, 5)
+    h, c = np.zeros((2, 5)), np.zeros((2, 5))
+    w, u, b = [v.numpy() for v in (lstm.cell.weight_ih, lstm.cell.weight_hh, lstm.cell.bias_ih + lstm.cell.bias_hh)]
+    for t in range(3):
+        i, f, g, o = np.split(x[:, t] @ w.T + h @ u.T + b, 4, axis=1)
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = sigmoid(o) * np.tanh(c)
+    found, (last, _) = lstm(Tensor(x))
+    assert found.shape == (2, 3, 5)
+    np.testing.assert_allclose(last.numpy(), h, rtol=1e-5)
+    np.testing.assert_allclose(found.numpy()[:, 2], h, rtol=1e-5)
+    h = np.zeros((2, 5))
+    w, u, bi, bh = [v.numpy() for v in (gru.cell.weight_ih, gru.cell.weight_hh, gru.cell.bias_ih, gru.cell.bias_hh)]
+    for t in range(3):
+        ours, theirs = np.split(x[:, t] @ w.T + bi, 3, axis=1), np.split(h @ u.T + bh, 3, axis=1)
+        reset, update = sigmoid(ours[0] + theirs[0]), sigmoid(ours[1] + theirs[1])
+        h = (1 - update) * np.tanh(ours[2] + reset * theirs[2]) + update * h
+    np.testing.assert_allclose(gru(Tensor(x))[1][0].numpy(), h, rtol=1e-5)
+
+
+def test_attention_of_several_heads() -> None:
+    layer, x = nn.MultiHeadAttention(8, 2, causal=True), real(3, 5, 8)
+    q, k, v = np.split(x @ layer.qkv.weight.numpy().T + layer.qkv.bias.numpy(), 3, axis=-1)
+    heads: list[Any] = [m.reshape(3, 5, 2, 4).transpose(0, 2, 1, 3) for m in (q, k, v)]
+    scores = np.where(np.tri(5, dtype=bool), heads[0] @ heads[1].swapaxes(-1, -2) / 2, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    seen = (weights / weights.sum(-1, keepdims=True) @ heads[2]).transpose(0, 2, 1, 3).reshape(3, 5, 8)
+    expected = seen @ layer.projection.weight.numpy().T + layer.projection.bias.numpy()
+    np.testing.assert_allclose(layer(Tensor(x)).numpy(), expected, rtol=1e-4, atol=1e-6)
+    mask = Tensor(np.tri(5, dtype=bool))
+    np.testing.assert_allclose(layer(Tensor(x), mask).numpy(), expected, rtol=1e-4, atol=1e-6)
+    with pytest.raises(ValueError, match="cannot be divided"):
+        nn.MultiHeadAttention(8, 3)
+
+
+def test_a_seed_gives_the_same_network() -> None:
+    random.seed(7)
+    first = nn.Linear(3, 4).weight.numpy()
+    random.seed(7)
+    np.testing.assert_array_equal(nn.Linear(3, 4).weight.numpy(), first)
+
+
+def test_schedules() -> None:
+    rate = optim.cosine(1.0, 110, warmup=10, last=0.1)
+    assert [round(rate(n), 3) for n in (0, 9, 10, 60, 110, 200)] == [0.1, 1.0, 1.0, 0.55, 0.1, 0.1]
+    rate = optim.linear(1.0, 110, warmup=10)
+    assert [round(rate(n), 3) for n in (0, 9, 60, 110)] == [0.1, 1.0, 0.5, 0.0]
