@@ -3,7 +3,7 @@
 Each extent of an array that is there begins as a size of its own, those of parameters and 1 as numbers. Where an
 operator needs two sizes to be equal, they become one; where one has to be a number, it is this number, and the program
 is for it alone. That is so for an axis that a reshape splits into extents that are no sizes: into heads of an
-attention, say. Extents that happen to be equal stay apart.
+attention, say. Extents that happen to be equal stay apart, but for those of arrays of one shape.
 """
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ class GraphExtents:
         self.pairs: list[tuple[str, str]] = []
         self._arrays = {id(r.array): n for n, r in enumerate(leaves)}
         first = [tuple([self._size(e, r.stays) for e in r.shape]) for r in leaves]
+        self._unite_like_shapes(leaves, first)
         self._changed = True
         while self._changed:
             self._changed = False
@@ -76,6 +77,16 @@ class GraphExtents:
         if stays:
             self._bound[var] = index(extent)
         return var
+
+    def _unite_like_shapes(self, leaves: Sequence[Ref], extents: Sequence[Extents]) -> None:
+        """Arrays of one shape have the same sizes: what is done with each is then one kernel."""
+        known: dict[tuple[str, Shape], Extents] = {}
+        for r, own in zip(leaves, extents, strict=True):
+            like = known.setdefault((r.dtype, r.shape), own) if not r.stays else own
+            for a, b in zip(like, own, strict=True):
+                if a is not b and isinstance(a, Var) and isinstance(b, Var):
+                    self.pairs.append((a.name, b.name))
+                    self._bind(a, b)
 
     def _add(self, call: Call) -> None:
         if isinstance(call.template, Reshape):

@@ -148,16 +148,24 @@ def composite_of(spec: SpecText, name: str) -> Composite:
     return found
 
 
-def of_call_with(spec: SpecText, name: str, inputs: Sequence[Given],
-                 attributes: Mapping[str, Any]) -> Template:
+def of_call_with(spec: SpecText, name: str, inputs: Sequence[Given], attributes: Mapping[str, Any]) -> Template:
     """The template for inputs with these element types and shapes."""
-    composite = composite_of(spec, name)
-    given = {n: tuples(value) for n, value in attributes.items()}
-    for n, value in given.items():
+    given = tuple([(n, tuples(value)) for n, value in attributes.items()])
+    for n, value in given:
         if not is_value(value):
             raise error("E675", f"{name}: the attribute '{n}' is {value!r}",
                         hint="it may be a number, True, False, None, a text, or a tuple of them")
-    instance = of_call(composite.generic, dict(zip(composite.inputs, inputs, strict=False)), given)
+    kinds = tuple([(dtype, tuple([1 if e == 1 else 2 for e in shape])) for dtype, shape in inputs])
+    return _of_kinds(spec, name, kinds, tuple([(n, type(value), value) for n, value in given]))
+
+
+@cache
+def _of_kinds(spec: SpecText, name: str, inputs: tuple[Given, ...],
+              attributes: tuple[tuple[str, type, Any], ...]) -> Template:
+    """The same for all shapes of these ranks with extents of 1 at these places; `True` and 1 are different values."""
+    composite = composite_of(spec, name)
+    instance = of_call(composite.generic, dict(zip(composite.inputs, inputs, strict=False)),
+                       {n: value for n, _, value in attributes})
     return of_spec(spec, name, instance)
 
 
@@ -183,3 +191,4 @@ def of_body(code: str, inputs: Sequence[Given]) -> Template:
 
 
 forgotten_by_use(of_spec.cache_clear)
+forgotten_by_use(_of_kinds.cache_clear)

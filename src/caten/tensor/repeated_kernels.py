@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..core.expr import Var
+from ..core.expr import Var, index
 from ..core.node import Node
 from ..core.program import Buffer
 from ..frozen import frozen
@@ -34,6 +34,7 @@ def with_repeats(name: str, parts: Sequence[tuple[Stmt, ...]], locals_: Sequence
     """The clauses for the statements of kernels, in order: one kernel for all, or several around those that are equal.
     `locals_`: the arrays that the kernels share."""
     whole = (Kernel(name, (*locals_, *[s for part in parts for s in part])),)
+    parts, locals_ = _in_memory(parts, locals_)
     shared = {c.name: c.replace(space="global") for c in locals_}
     forms = [form_of(part, {**buffers, **shared}) for part in parts]
     equal: dict[tuple[Any, ...], list[int]] = {}
@@ -41,7 +42,7 @@ def with_repeats(name: str, parts: Sequence[tuple[Stmt, ...]], locals_: Sequence
         if form is not None:
             equal.setdefault((form.stmts, form.described), []).append(n)
     repeated = {n: group[0] for group in equal.values() if len(group) > 1 for n in group}
-    if not repeated or any(not c.shape for c in locals_):
+    if not repeated:
         return whole
     clauses: list[Node] = list(shared.values())
     names: dict[int, str] = {}
@@ -59,6 +60,24 @@ def with_repeats(name: str, parts: Sequence[tuple[Stmt, ...]], locals_: Sequence
             names[n] = name if number == 1 else f"{name}_{number}"
             clauses.append(Kernel(names[n], part))
     return tuple(clauses)
+
+
+def _in_memory(parts: Sequence[tuple[Stmt, ...]],
+               locals_: Sequence[Local]) -> tuple[Sequence[tuple[Stmt, ...]], Sequence[Local]]:
+    """The same with arrays of one element in the place of numbers, which functions cannot share: such as the mean of a
+    single row."""
+    numbers = {c.name for c in locals_ if not c.shape}
+    if not numbers:
+        return parts, locals_
+    memo: dict[Node, Any] = {}
+
+    def go(n: Node) -> Any:
+        if n not in memo:
+            new: Any = n.map(go)
+            memo[n] = new.replace(index=(index(0),)) if isinstance(new, Aref) and new.buffer in numbers else new
+        return memo[n]
+    return ([tuple([go(s) for s in part]) for part in parts],
+            [c.replace(shape=(index(1),)) if c.name in numbers else c for c in locals_])
 
 
 def _repeat(kernel: str, first: Form | None, again: Form | None) -> Repeat:

@@ -26,7 +26,11 @@ def reshape(b: Builder, x: Array, shape: Sequence[Any]) -> Array:
 
 def indices_before(old: Sequence[Expr], new: Sequence[Expr], indices: Indices) -> list[Expr]:
     """Where the element at these indices of the new shape was in the old one, of as many elements."""
-    return [index for ours, theirs in grouped(old, new) for index in _within(old[ours], new[theirs], indices[theirs])]
+    found: list[Expr] = []
+    for ours, theirs in grouped(old, new):
+        same = len(old[ours]) == len(new[theirs]) == 1                   # an axis of extent 1, too, stays one
+        found += indices[theirs] if same else _within(old[ours], new[theirs], indices[theirs])
+    return found
 
 
 def ravel(b: Builder, x: Array) -> Array:
@@ -67,6 +71,8 @@ def grouped(old: Sequence[Expr], new: Sequence[Expr]) -> list[tuple[slice, slice
                 right, j = right.times(linear(new[j])), j + 1
             if left == right or (i == len(old) and j == len(new)):
                 break
+        if j == start[1] < len(new) and i == start[0] + 1 and is_one(new[j]):
+            j += 1                                                       # both are 1
         groups.append((slice(start[0], i), slice(start[1], j)))
     return groups
 
