@@ -103,6 +103,22 @@ def test_nests_beside_repeated_kernels_are_planned() -> None:
     assert "(vref Y 16" in show(program)
 
 
+def test_layers_of_a_single_row_are_one_kernel_too() -> None:
+    """What is a number for each layer, such as the mean of its only row, is memory that the kernels share."""
+    net = network(4).replace('"return np.tanh(X @ W + b)"', '"return np.tanh((X - X.mean()) @ W + b)"').replace('"X{float}[N H]"', '"X{float}[1 H]"')
+    net = net.replace('outputs = ["Y{float}[N H]"]', 'outputs = ["Y{float}[1 H]"]').replace('"X{float}[N I]"', '"X{float}[1 I]"').replace('"Y{float}[N O]"', '"Y{float}[1 O]"')
+    program = lowered(net)
+    assert len(program.all(Repeat)) >= 3
+    arrays = drawn(4, 1, 9)
+    found = {**arrays, "Y": np.empty((1, 9), np.float32), "H": 9}
+    assert run(program, found) == 0
+    x = arrays["X"]
+    for k in range(4):
+        x = np.tanh((x - x.mean()) @ arrays[f"W{k}"] + arrays[f"b{k}"])
+    assert np.allclose(found["Y"], x, rtol=1e-4, atol=1e-6)
+    assert np.allclose(caten.compile(net, only=["Net"])(*arrays.values()), x, rtol=1e-4, atol=1e-6)
+
+
 def test_the_memory_between_layers_is_used_again() -> None:
     assert layout(lowered(network(4))).shared is layout(lowered(network(9))).shared
 

@@ -14,7 +14,7 @@ from typing import Protocol
 from ..core.dtypes import is_integer
 from ..core.expr import Const, Expr, Op, Var
 from .affine import Linear, of_atom
-from .refutation import NEAR, Clause, Range
+from .refutation import NEAR, Alternative, Clause, Range
 
 MOST_FORMS = 12                # per proof
 MOST_DEGREE = 4                # of products that are looked at
@@ -43,6 +43,7 @@ class _Chain:
 
     def __init__(self, known: Bounds, inner: Mapping[str, int]):
         self.known, self.inner, self.left = known, inner, MOST_FORMS
+        self.decides = False                               # which alternative of a clause is left
 
     def proves(self, form: Linear) -> bool:
         if self.known.interval(form)[0] >= 0:
@@ -85,6 +86,9 @@ class _Chain:
         rises, falls = self._is_one_sign(factor, 1), self._is_one_sign(factor, -1)
         if not rises and not falls:
             return False
+        match atom:
+            case Op("min" | "max" as fn, (a, b)) if is_integer(atom.dtype) and (fn == "min") == rises:
+                return all(self.proves(form.replace(atom, self.known.linear(side))) for side in (a, b))
         for bound in self._bounds(atom):
             by = bound.terms.get((atom,), 0)
             if (by, True) in ((1, rises), (-1, falls)) and not any(atom in m and len(m) > 1 for m in bound.terms):
@@ -107,8 +111,8 @@ class _Chain:
     def _bounds(self, atom: Expr) -> Iterator[Linear]:
         """Forms ≥ 0 that contain this atom."""
         for clause in self.known.clauses:
-            if len(clause.alternatives) == 1 and atom in clause.atoms:
-                for c in clause.alternatives[0]:
+            if atom in clause.atoms and (left := self._left(clause)) is not None:
+                for c in left:
                     if (atom,) in c.linear.terms and c.linear.degree <= 2:
                         yield c.linear
                         if c.equal:
@@ -119,6 +123,22 @@ class _Chain:
             yield of_atom(atom).scaled(-1).shifted(hi)
         if lo > -NEAR:
             yield of_atom(atom).shifted(-lo)
+
+    def _left(self, clause: Clause) -> Alternative | None:
+        """The alternative of a clause that is left, the others being outside of their ranges; None if several are."""
+        if len(clause.alternatives) == 1:
+            return clause.alternatives[0]
+        if self.decides:
+            return None
+        self.decides = True
+        left = [a for a in clause.alternatives if not any(self._is_below_zero(c.linear) for c in a if not c.equal)]
+        self.decides = False
+        return left[0] if len(left) == 1 else None
+
+    def _is_below_zero(self, form: Linear) -> bool:
+        """Is a form of one size known to be < 0?"""
+        above = form.scaled(-1).shifted(-1)
+        return len(form.terms) == 1 and (self.known.interval(above)[0] >= 0 or self._by_terms(above))
 
     def _laws(self, atom: Expr) -> Iterable[Linear]:
         it = of_atom(atom)
