@@ -19,12 +19,14 @@ Axis = int | tuple[int, ...] | None
 
 def sum(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """The sum; of integers in 64 bits."""
-    return _reduced("sum", x.astype(dtype or _wide(x.dtype)), axis, keepdims)
+    made = _reduced("sum", x.astype(dtype or _wide(x.dtype)), axis, keepdims)
+    return made if dtype is None else made.astype(dtype)
 
 
 def prod(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """The product; of integers in 64 bits."""
-    return _reduced("prod", x.astype(dtype or _wide(x.dtype)), axis, keepdims)
+    made = _reduced("prod", x.astype(dtype or _wide(x.dtype)), axis, keepdims)
+    return made if dtype is None else made.astype(dtype)
 
 
 def mean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
