@@ -1,6 +1,8 @@
 """daten: graphs of operators. Lazy tensors, their gradients, and the library that computes them."""
 from . import nn, optim, random
+from .functions import Func, grad, gradcheck
 from .settings import use
 from .tensor import Tensor, apply, gradients, no_grad, operator, realize
 
-__all__ = ["Tensor", "apply", "gradients", "nn", "no_grad", "operator", "optim", "random", "realize", "use"]
+__all__ = ["Func", "Tensor", "apply", "grad", "gradcheck", "gradients", "nn", "no_grad", "operator", "optim", "random",
+           "realize", "use"]

@@ -30,7 +30,7 @@ from caten.tensor.values import (
 
 from .extents import GraphExtents, Recipe, groups_of
 from .graph import Call, Constant, Ref, in_order
-from .templates import Reshape, Template
+from .templates import ByHand, Reshape, Template
 
 Key = tuple[object, ...]
 NAMES = re.compile(r"(in|out|size)\d+_*")             # of the arrays and sizes of a graph
@@ -63,7 +63,7 @@ def key_of(wanted: Sequence[Ref], calls: Sequence[Call], leaves: Sequence[Ref]) 
             shape = call.shapes[0]
             return tuple([(ours.stop, theirs.stop) for ours, theirs in groups_of(call.inputs[0].shape, shape)]
                          ), tuple([e == 1 for e in shape])
-        return id(call.template)
+        return len(call.shapes) if isinstance(call.template, ByHand) else id(call.template)
     shapes = tuple([(r.dtype, r.shape if r.stays else tuple([e == 1 for e in r.shape])) for r in leaves])
     return shapes, tuple([(operator(call), *map(named, call.inputs)) for call in calls]), tuple(map(named, wanted))
 
@@ -111,6 +111,8 @@ class _Assembling:
         for call in self.calls:
             if isinstance(call.template, Reshape):
                 self.add_reshape(call)
+            elif isinstance(call.template, ByHand):
+                self.names |= {(id(call), n): self.name(r) for n, r in enumerate(call.inputs[:len(call.shapes)])}
             else:
                 self.add(call, call.template)
         results, outputs = list[Buffer](), list[Output]()

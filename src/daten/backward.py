@@ -10,7 +10,7 @@ from caten.core.numpy_types import numpy_dtype
 
 from . import templates
 from .graph import Call, Constant, Leaf, Ref, called, in_order, reshaped
-from .templates import Reshape
+from .templates import ByHand, Reshape
 
 Key = tuple[int, int]                                       # a node and which of its results
 
@@ -32,6 +32,8 @@ def differentiated(of: Ref, wrt: Sequence[Ref], first: Ref) -> list[Ref]:
             continue
         given = [s if s is not None else _zeros(Ref(call, n)) for s, n in zip(seeds, call.template.seeded, strict=True)]
         want = tuple([is_float(r.dtype) and (_key(r) in wanted or id(r.node) in depends) for r in call.inputs])
+        if isinstance(call.template, ByHand):
+            want = tuple([n >= len(call.shapes) and each for n, each in enumerate(want)])
         made = iter(_adjoints(call, given, want))
         for r, want_it in zip(call.inputs, want, strict=True):
             if want_it:
@@ -44,6 +46,9 @@ def _adjoints(call: Call, seeds: Sequence[Ref], want: tuple[bool, ...]) -> tuple
     template = call.template
     if isinstance(template, Reshape):
         return (reshaped(seeds[0], call.inputs[0].shape),)
+    if isinstance(template, ByHand):
+        found = template.backward(call.inputs[len(call.shapes):], call.inputs[:len(call.shapes)], seeds)
+        return tuple([r for r, wanted in zip(found, want[len(call.shapes):], strict=True) if wanted])
     results = [Ref(call, n) for n in range(len(call.shapes))] if template.takes_results else []
     return called(template.gradient(want), [*call.inputs, *results, *seeds])
 

@@ -2,13 +2,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from .templates import Reshape, Template
+from .templates import ByHand, Reshape, Template
 
 Shape = tuple[int, ...]
+RECORDS: ContextVar[bool] = ContextVar("records", default=True)         # do gradients go through what is made now?
 
 
 @dataclass(eq=False)
@@ -37,7 +39,7 @@ class Constant:
 class Call:
     """An operator applied to arrays. `computed`: its results, once there are any. `stops`: no gradient goes through."""
 
-    template: Template | Reshape
+    template: Template | Reshape | ByHand
     inputs: tuple[Ref, ...]
     shapes: tuple[Shape, ...]
     computed: list[np.ndarray | None] = field(default_factory=list)
@@ -78,10 +80,10 @@ class Ref:
         return self.node.computed[self.index] if isinstance(self.node, Call) else None
 
 
-def called(template: Template | Reshape, inputs: Iterable[Ref]) -> tuple[Ref, ...]:
+def called(template: Template | Reshape | ByHand, inputs: Iterable[Ref]) -> tuple[Ref, ...]:
     """An operator applied to arrays: its results."""
     given = tuple(inputs)
-    node = Call(template, given, template.shapes([(r.dtype, r.shape) for r in given]))
+    node = Call(template, given, template.shapes([(r.dtype, r.shape) for r in given]), stops=not RECORDS.get())
     return tuple([Ref(node, n) for n in range(len(node.shapes))])
 
 

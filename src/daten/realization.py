@@ -31,6 +31,8 @@ def run(wanted: Sequence[Ref]) -> None:
         result = np.asarray(array)
         result.flags.writeable = False
         r.node.computed[r.index] = result
+        if r.node.stops and all(c is not None for c in r.node.computed):
+            r.node.inputs = ()                              # no gradient will ask for them
 
 
 def _operator(wanted: Sequence[Ref], calls: Sequence[Call], leaves: Sequence[Ref]) -> Operator:

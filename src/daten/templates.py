@@ -5,7 +5,7 @@ gives them their extents. It is made once per process, and so is its gradient.
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -128,6 +128,21 @@ class Reshape:
     def shapes(self, given: Sequence[Given]) -> tuple[tuple[int, ...], ...]:
         """The shape of the result."""
         return (self.shape,)
+
+
+class ByHand:
+    """The results of a graph as they are, with gradients from a function: of the gradients of the results those with
+    respect to the inputs. The node has the results as inputs, then the inputs."""
+
+    takes_results, name = False, "by_hand"
+
+    def __init__(self, dtypes: tuple[str, ...], backward: Callable[..., Any]) -> None:
+        self.dtypes, self.backward = dtypes, backward
+        self.seeded = tuple([n for n, dtype in enumerate(dtypes) if is_float(dtype)])
+
+    def shapes(self, given: Sequence[Given]) -> tuple[tuple[int, ...], ...]:
+        """The shapes of the results."""
+        return tuple([shape for _, shape in given[:len(self.dtypes)]])
 
 
 @cache

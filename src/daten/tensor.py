@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -20,13 +19,15 @@ from caten.frontend.spec import SpecText, composites_of
 from . import indexing, templates
 from .backward import differentiated
 from .element_types import DType, dtype, type_named
-from .graph import Call, Constant, Leaf, Node, Ref, called, in_order, reshaped
+from .graph import RECORDS, Call, Constant, Leaf, Node, Ref, called, in_order, reshaped
 from .operands import cast, leaf, operands
 from .realization import run
 from .settings import options
 
+# Operators that take other types: the kinds of elements that they do not take, and what these are converted to.
+OTHERWISE = {**dict.fromkeys(("sum", "prod", "cumsum", "cumprod"), (("bool",), "int64")),
+             **dict.fromkeys(("mean", "var", "std"), (("bool", "int", "uint"), "float64"))}
 POWER_BITS = 6                  # of an exponent of integers: from 64 on, only powers of 0, 1 and -1 fit into 64 bits
-_RECORDS: ContextVar[bool] = ContextVar("records", default=True)
 
 
 class Tensor:
@@ -253,14 +254,17 @@ class Tensor:
             wanted = tuple([self.size // rest if e == -1 else e for e in wanted])
         if int(np.prod(wanted)) != self.size or any(e < 0 for e in wanted):
             raise ValueError(f"{self!r} has {self.size} elements: it cannot be reshaped to {wanted}")
+        self.recorded()
         return Tensor(reshaped(self._ref, wanted))
 
     def astype(self, dtype: Any) -> Tensor:
         """Converted to an element type."""
         own = type_named(dtype)
+        self.recorded()
         return self if own == self._ref.dtype else Tensor(cast(self._ref, own))
 
     def __getitem__(self, at: Any) -> Tensor:
+        self.recorded()
         return Tensor(indexing.taken(self._ref, at))
 
     def __setitem__(self, at: Any, value: Any) -> None:
@@ -270,6 +274,11 @@ class Tensor:
         self._ref = indexing.stored(self._ref, at, given._ref)
 
     # ---- gradients
+
+    def recorded(self) -> None:
+        """Remember a tensor that requires gradients: something is computed from it."""
+        if self.requires_grad and RECORDS.get():
+            _RECORDED.add(self)
 
     def backward(self, gradient: Any = None) -> None:
         """Add the gradient of this number, with respect to each tensor that `requires_grad`, to its `.grad`.
@@ -289,15 +298,20 @@ def realize(*tensors: Tensor) -> None:
 @contextmanager
 def no_grad() -> Iterator[None]:
     """Within it, no gradient goes through what is done, and what is computed keeps nothing of what it came from."""
-    before = _RECORDS.set(False)
+    before = RECORDS.set(False)
     try:
         yield
     finally:
-        _RECORDS.reset(before)
+        RECORDS.reset(before)
 
 
 def apply(name: str, *inputs: Any, **attributes: Any) -> Any:
-    """An operator of the library, applied to tensors, arrays and numbers."""
+    """An operator of the library, applied to tensors, arrays and numbers. Sums of bools are integers, means of integers
+    are floats, as in NumPy."""
+    if name in OTHERWISE and inputs:
+        first = tensor(inputs[0])
+        kinds, wanted = OTHERWISE[name]
+        inputs = (first.astype(wanted) if first.dtype.kind in kinds else first, *inputs[1:])
     return _applied(templates.library_spec(name), name, inputs, attributes)
 
 
@@ -319,16 +333,12 @@ def operator(spec: str | Path, name: str = "") -> Callable[..., Any]:
 
 def _applied(spec: SpecText, name: str, inputs: Sequence[Any], attributes: dict[str, Any]) -> Any:
     given = [i._ref if isinstance(i, Tensor) else i for i in inputs]
-    records = _RECORDS.get()
     for i in inputs:
-        if isinstance(i, Tensor) and i.requires_grad and records:
-            _RECORDED.add(i)
+        if isinstance(i, Tensor):
+            i.recorded()
     composite: Composite = templates.composite_of(spec, name)
     refs = operands(composite, given)
     results = called(templates.of_call_with(spec, name, [(r.dtype, r.shape) for r in refs], attributes), refs)
-    if not records and results:
-        assert isinstance(results[0].node, Call)
-        results[0].node.stops = True
     made = tuple([Tensor(r) for r in results])
     return made[0] if len(made) == 1 else made
 

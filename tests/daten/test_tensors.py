@@ -329,6 +329,26 @@ def test_gradients_of_random_graphs(nightly: bool) -> None:
     gc.collect()
 
 
+def test_what_is_computed_without_gradients_keeps_nothing() -> None:
+    import weakref
+    x = Tensor(X)
+    with daten.no_grad():
+        y = x * 2
+        z = (y + 1).reshape(6, 4)[::-1].astype("float32")
+    old = weakref.ref(x._ref.node)
+    assert z.realize().shape == (6, 4)
+    del x, y
+    gc.collect()
+    assert old() is None
+    np.testing.assert_allclose(z.numpy(), (X * 2 + 1).reshape(6, 4)[::-1], rtol=1e-6)
+    kept = Tensor(X, requires_grad=True)
+    with daten.no_grad():
+        loss = (kept * 2).sum()
+    (loss * kept).sum().backward()                          # loss is a number here
+    assert kept.grad is not None
+    np.testing.assert_allclose(kept.grad.numpy(), np.full(X.shape, X.sum() * 2))
+
+
 def test_loops_of_an_operator_have_names_of_their_own() -> None:
     """A nest declares names; values, arrays and sizes of the graph have others."""
     nest = daten.operator("""

@@ -1,0 +1,86 @@
+"""Gradients of functions: of functions of Python, by hand, and checked against differences."""
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .graph import Ref, called
+from .templates import ByHand
+from .tensor import Tensor, gradients, tensor
+
+
+class Func(ABC):
+    """A function whose gradient is written by hand: a class with `forward` and `backward`, an object of which is
+    called. What `forward` does needs no gradient of its own."""
+
+    @abstractmethod
+    def forward(self, *inputs: Tensor) -> Any:
+        """The result, or a tuple of results."""
+
+    @abstractmethod
+    def backward(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], grads: Sequence[Tensor]) -> Any:
+        """The gradients with respect to the inputs, None for those that have none, from those of the results that are
+        floats, in order."""
+
+    def __call__(self, *inputs: Any) -> Any:
+        given = [tensor(i) for i in inputs]
+        made = self.forward(*given)
+        results = made if isinstance(made, tuple) else (made,)
+
+        def backward(before: Sequence[Ref], after: Sequence[Ref], seeds: Sequence[Ref]) -> list[Ref]:
+            found = self.backward(*[[Tensor(r) for r in refs] for refs in (before, after, seeds)])
+            found = found if isinstance(found, tuple | list) else (found,)
+            if len(found) != len(before):
+                raise ValueError(f"{type(self).__name__}.backward gives {len(found)} gradients for {len(before)} "
+                                 f"inputs")
+            return [tensor(np.zeros(r.shape, np.float32) if g is None else g).astype(Tensor(r).dtype)._ref
+                    for r, g in zip(before, found, strict=True)]
+        template = ByHand(tuple([r._ref.dtype for r in results]), backward)
+        refs = called(template, [*[r._ref for r in results], *[i._ref for i in given]])
+        for i in given:
+            i.recorded()
+        whole = tuple([Tensor(r) for r in refs])
+        return whole if isinstance(made, tuple) else whole[0]
+
+
+def grad(function: Callable[..., Tensor], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
+    """The function that computes the gradient of a number with respect to an argument, or a tuple of them."""
+    def of(*inputs: Any) -> Any:
+        given = [tensor(i) for i in inputs]
+        numbers = [argnums] if isinstance(argnums, int) else list(argnums)
+        found = gradients(function(*given), [given[n] for n in numbers])
+        return found[0] if isinstance(argnums, int) else tuple(found)
+    return of
+
+
+def gradcheck(function: Callable[..., Tensor], inputs: Sequence[Any], rtol: float = 1e-6, step: float = 1e-3) -> float:
+    """The greatest difference between gradients and differences of the fourth order, over the greatest gradient of
+    each input; all in float64. `function`: to one tensor, of which the sum with drawn weights is differentiated.
+    ValueError if it is beyond `rtol`, with the input and the element."""
+    arrays = [np.asarray(i.numpy() if isinstance(i, Tensor) else i, np.float64) for i in inputs]
+    given = [Tensor(a) for a in arrays]
+    result = function(*given)
+    weights = np.random.default_rng(0).uniform(0.5, 1.5, result.shape)
+
+    def total(values: Sequence[np.ndarray]) -> float:
+        return float((function(*[Tensor(v) for v in values]).numpy() * weights).sum())
+    found = [g.numpy() for g in gradients(result, given, Tensor(weights))]
+    greatest = 0.0
+    for n, array in enumerate(arrays):
+        size = max(1e-12, float(np.abs(found[n]).max(initial=0)))
+        for at in np.ndindex(array.shape):
+            values = []
+            for k in (-2, -1, 1, 2):
+                moved = array.copy()
+                moved[at] += k * step
+                values.append(total([*arrays[:n], moved, *arrays[n + 1:]]))
+            slope = (values[0] - 8 * values[1] + 8 * values[2] - values[3]) / (12 * step)
+            error = abs(slope - float(found[n][at])) / max(size, abs(slope))
+            greatest = max(greatest, error)
+            if error > rtol:
+                raise ValueError(f"the gradient with respect to input {n} at {at} is {found[n][at]}, "
+                                 f"by differences {slope}")
+    return greatest

@@ -1,0 +1,73 @@
+"""Gradients of functions, by hand and against differences."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from daten import Func, Tensor, apply, grad, gradcheck, realize
+
+rng = np.random.default_rng(11)
+X, W = rng.standard_normal((3, 4)), rng.standard_normal((4, 2))
+
+
+class Clipped(Func):
+    """The number itself, of which the gradient is clipped; and how many were."""
+
+    def forward(self, *inputs: Tensor) -> Any:
+        (x,) = inputs
+        return x * 1.0, (abs(x) > 1).sum()
+
+    def backward(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], grads: Sequence[Tensor]) -> Any:
+        assert inputs[0].shape == outputs[0].shape
+        return apply("clip", grads[0], -0.5, 0.5)
+
+
+class Wrong(Func):
+    def forward(self, *inputs: Tensor) -> Any:
+        return inputs[0] * inputs[1]
+
+    def backward(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], grads: Sequence[Tensor]) -> Any:
+        return (grads[0],)
+
+
+def test_a_gradient_by_hand() -> None:
+    x = Tensor(X, requires_grad=True)
+    made, count = Clipped()(x * 2)
+    ((made * made).sum()).backward()
+    assert x.grad is not None
+    realize(made, count, x.grad)
+    np.testing.assert_allclose(made.numpy(), 2 * X)
+    assert int(count) == (np.abs(2 * X) > 1).sum()
+    np.testing.assert_allclose(x.grad.numpy(), 2 * np.clip(4 * X, -0.5, 0.5))
+    with pytest.raises(ValueError, match="1 gradients for 2 inputs"):
+        grad(lambda a, b: Wrong()(a, b).sum())(Tensor(X), Tensor(X))
+
+
+def test_gradients_of_functions() -> None:
+    def f(x: Tensor, w: Tensor) -> Tensor:
+        return ((x @ w).tanh() ** 2).sum()
+    inner = np.tanh(X @ W)
+    expected = 2 * inner * (1 - inner ** 2)
+    np.testing.assert_allclose(grad(f)(X, W).numpy(), expected @ W.T)
+    both = grad(f, argnums=(0, 1))(X, W)
+    np.testing.assert_allclose(both[1].numpy(), X.T @ expected)
+    second = grad(lambda x: grad(lambda y: (y ** 3).sum())(x).sum())(Tensor(X))
+    np.testing.assert_allclose(second.numpy(), 6 * X)
+
+
+def test_gradients_are_compared_with_differences() -> None:
+    assert gradcheck(lambda x, w: (x @ w).softmax(axis=1), (X, W)) < 1e-6
+    with pytest.raises(ValueError, match="the gradient with respect to input 0 at"):
+        gradcheck(lambda x: Clipped()(x * 5)[0] * x, (X,))
+
+
+def test_a_parameter_is_found_through_views_alone() -> None:
+    """Indices, shapes and types of a parameter are uses of it."""
+    for use in (lambda p: p[:2], lambda p: p.reshape(-1), lambda p: p.astype("float32"), lambda p: p.T, lambda p: p[np.array([0, 0])]):
+        p = Tensor(X, requires_grad=True)
+        use(p).sum().backward()
+        assert p.grad is not None
+        assert float(p.grad.sum()) == use(p).size
