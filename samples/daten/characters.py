@@ -2,7 +2,7 @@
 
     python samples/daten/characters.py [STEPS]
 
-It takes some minutes for 400 steps. Every run with one seed gives the same curve, bit for bit.
+It takes some minutes for 400 steps.
 """
 from __future__ import annotations
 

@@ -81,6 +81,8 @@ def train(program: str, runtime: str, weights: str | None, sizes: Sequence[str],
     read = _read(program, runtime, weights)
     if not read.loss:
         raise error("E678", "the program has no loss", hint='[main] loss = "L" names what is to become small')
+    if not read.trained:
+        raise error("E678", "the program has no parameter to train", hint='W = "W{float grad}[64 10]" declares one')
     settings = read.train
     if settings["optimizer"] not in OPTIMIZERS:
         raise error("E678", f"there is no optimizer '{settings['optimizer']}'",
@@ -91,7 +93,7 @@ def train(program: str, runtime: str, weights: str | None, sizes: Sequence[str],
                     hint="--data names a .npz file with an array for each input")
     arrays = _arrays(path, read)
     more = {"momentum": float(settings["momentum"])} if settings["optimizer"] == "sgd" else {}
-    optimizer = optimizer_named(settings["optimizer"], list(read.parameters.values()), lr=float(settings["lr"]),
+    optimizer = optimizer_named(settings["optimizer"], list(read.trained.values()), lr=float(settings["lr"]),
                                 weight_decay=float(settings["weight_decay"]), **more)
     draw = np.random.default_rng(int(settings["seed"]))
     count = -(-len(next(iter(arrays.values()))) // int(settings["batch"]))
@@ -124,9 +126,8 @@ def show(program: str, runtime: str, weights: str | None, sizes: Sequence[str], 
     wanted = [made[name] for name in read.outputs or made]
     names = {t._ref: name for name, t in (*given.items(), *read.parameters.items(), *made.items())}
     if read.loss and not forward:
-        of = [p for p in read.parameters.values() if p.requires_grad]
-        found = gradients(made[read.loss], of)
-        names |= {g._ref: f"grad_{name}" for name, g in zip(read.parameters, found, strict=True)}
+        found = gradients(made[read.loss], list(read.trained.values()))
+        names |= {g._ref: f"grad_{name}" for name, g in zip(read.trained, found, strict=True)}
         wanted += [made[read.loss], *found]
     for line in listed([t._ref for t in wanted], names):
         click.echo(line)

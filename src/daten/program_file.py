@@ -11,13 +11,13 @@ from typing import Any, NoReturn
 import numpy as np
 import tomli
 
+from caten.core.numpy_types import numpy_dtype
 from caten.core.text import Atom, place_in, read_forms
 from caten.errors import CatenError, Place, did_you_mean, error
 from caten.frontend import operator_library
 
 from . import random
 from .element_types import type_named
-from .nn import parameter
 from .tensor import Tensor, apply, operator
 
 DECLARED = re.compile(r"\s*(?P<name>\w+)\{(?P<type>\w+)(?P<grad>\s+grad)?\}\[(?P<shape>[\w\s]*)\]\s*")
@@ -29,11 +29,13 @@ ARITHMETIC = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide"}
 
 @dataclass(frozen=True)
 class Declared:
-    """An input or a parameter: its element type and shape; the extents of inputs may be names."""
+    """An input or a parameter: its element type and shape; the extents of inputs may be names. `grad`: it is
+    trained."""
 
     name: str
     dtype: str
     shape: tuple[int | str, ...]
+    grad: bool = False
 
 
 @dataclass
@@ -69,6 +71,11 @@ class GraphProgram:
                             Place(self.file, 1, 1), hint=", ".join(f"{e} is {n}" for e, n in sizes.items()) or None)
             found[name] = value
         return found
+
+    @property
+    def trained(self) -> dict[str, Tensor]:
+        """The parameters that are declared with `grad`."""
+        return {name: p for name, p in self.parameters.items() if p.requires_grad}
 
     @property
     def sizes(self) -> list[str]:
@@ -125,7 +132,8 @@ def _declared(text: str, file: str, name: str, value: Any) -> Declared:
         dtype = type_named(m["type"])
     except TypeError:
         _fail(text, file, m["type"], f"there is no element type '{m['type']}'")
-    return Declared(name, dtype, tuple([int(e) if e.isdigit() else e for e in m["shape"].split()]))
+    return Declared(name, dtype, tuple([int(e) if e.isdigit() else e for e in m["shape"].split()]),
+                    m["grad"] is not None)
 
 
 def _drawn(text: str, file: str, declared: Declared) -> Tensor:
@@ -133,10 +141,8 @@ def _drawn(text: str, file: str, declared: Declared) -> Tensor:
     shape = tuple([e for e in declared.shape if isinstance(e, int)])
     if len(shape) != len(declared.shape):
         _fail(text, file, declared.name, f"the extents of the parameter '{declared.name}' are numbers")
-    if len(shape) < 2:
-        return parameter(np.zeros(shape, np.float32)).astype(declared.dtype)
-    made = parameter(random.current().uniform(shape, sqrt(6 / (shape[0] + shape[1]))))
-    return made if made._ref.dtype == declared.dtype else parameter(made.astype(declared.dtype).numpy())
+    values = np.zeros(shape) if len(shape) < 2 else random.current().uniform(shape, sqrt(6 / (shape[0] + shape[1])))
+    return Tensor(values.astype(numpy_dtype(declared.dtype)), requires_grad=declared.grad)
 
 
 def _module(text: str, file: str, name: str, value: Any) -> Callable[..., Any]:

@@ -194,18 +194,18 @@ class Tensor:
 
     # ---- operators
 
-    def __add__(self, other: Any) -> Tensor: return _one("add", self, other)
-    def __radd__(self, other: Any) -> Tensor: return _one("add", other, self)
-    def __sub__(self, other: Any) -> Tensor: return _one("subtract", self, other)
-    def __rsub__(self, other: Any) -> Tensor: return _one("subtract", other, self)
-    def __mul__(self, other: Any) -> Tensor: return _one("multiply", self, other)
-    def __rmul__(self, other: Any) -> Tensor: return _one("multiply", other, self)
+    def __add__(self, other: Any) -> Tensor: return one("add", self, other)
+    def __radd__(self, other: Any) -> Tensor: return one("add", other, self)
+    def __sub__(self, other: Any) -> Tensor: return one("subtract", self, other)
+    def __rsub__(self, other: Any) -> Tensor: return one("subtract", other, self)
+    def __mul__(self, other: Any) -> Tensor: return one("multiply", self, other)
+    def __rmul__(self, other: Any) -> Tensor: return one("multiply", other, self)
     def __truediv__(self, other: Any) -> Tensor: return _quotient(self, other)
     def __rtruediv__(self, other: Any) -> Tensor: return _quotient(other, self)
-    def __floordiv__(self, other: Any) -> Tensor: return _one("floor_divide", self, other)
-    def __rfloordiv__(self, other: Any) -> Tensor: return _one("floor_divide", other, self)
-    def __mod__(self, other: Any) -> Tensor: return _one("remainder", self, other)
-    def __rmod__(self, other: Any) -> Tensor: return _one("remainder", other, self)
+    def __floordiv__(self, other: Any) -> Tensor: return one("floor_divide", self, other)
+    def __rfloordiv__(self, other: Any) -> Tensor: return one("floor_divide", other, self)
+    def __mod__(self, other: Any) -> Tensor: return one("remainder", self, other)
+    def __rmod__(self, other: Any) -> Tensor: return one("remainder", other, self)
     def __pow__(self, other: Any) -> Tensor: return _power(self, other)
     def __rpow__(self, other: Any) -> Tensor: return _power(other, self)
     def __and__(self, other: Any) -> Tensor: return _bits("bitwise_and", "logical_and", self, other)
@@ -214,26 +214,26 @@ class Tensor:
     def __ror__(self, other: Any) -> Tensor: return _bits("bitwise_or", "logical_or", other, self)
     def __xor__(self, other: Any) -> Tensor: return _bits("bitwise_xor", "logical_xor", self, other)
     def __rxor__(self, other: Any) -> Tensor: return _bits("bitwise_xor", "logical_xor", other, self)
-    def __lshift__(self, other: Any) -> Tensor: return _one("left_shift", self, other)
-    def __rlshift__(self, other: Any) -> Tensor: return _one("left_shift", other, self)
-    def __rshift__(self, other: Any) -> Tensor: return _one("right_shift", self, other)
-    def __rrshift__(self, other: Any) -> Tensor: return _one("right_shift", other, self)
-    def __lt__(self, other: Any) -> Tensor: return _one("less", self, other)
-    def __le__(self, other: Any) -> Tensor: return _one("less_equal", self, other)
-    def __gt__(self, other: Any) -> Tensor: return _one("greater", self, other)
-    def __ge__(self, other: Any) -> Tensor: return _one("greater_equal", self, other)
-    def __eq__(self, other: Any) -> Tensor: return _one("equal", self, other)   # type: ignore[override]
-    def __ne__(self, other: Any) -> Tensor: return _one("not_equal", self, other)   # type: ignore[override]
+    def __lshift__(self, other: Any) -> Tensor: return one("left_shift", self, other)
+    def __rlshift__(self, other: Any) -> Tensor: return one("left_shift", other, self)
+    def __rshift__(self, other: Any) -> Tensor: return one("right_shift", self, other)
+    def __rrshift__(self, other: Any) -> Tensor: return one("right_shift", other, self)
+    def __lt__(self, other: Any) -> Tensor: return one("less", self, other)
+    def __le__(self, other: Any) -> Tensor: return one("less_equal", self, other)
+    def __gt__(self, other: Any) -> Tensor: return one("greater", self, other)
+    def __ge__(self, other: Any) -> Tensor: return one("greater_equal", self, other)
+    def __eq__(self, other: Any) -> Tensor: return one("equal", self, other)   # type: ignore[override]
+    def __ne__(self, other: Any) -> Tensor: return one("not_equal", self, other)   # type: ignore[override]
     def __matmul__(self, other: Any) -> Tensor: return product(self, tensor(other))
     def __rmatmul__(self, other: Any) -> Tensor: return product(tensor(other), self)
-    def __neg__(self) -> Tensor: return _one("negative", self)
+    def __neg__(self) -> Tensor: return one("negative", self)
     def __pos__(self) -> Tensor: return self
 
     def __abs__(self) -> Tensor:
-        return _one("complex_abs" if DTYPES[self._ref.dtype].kind == "complex" else "abs", self)
+        return one("complex_abs" if DTYPES[self._ref.dtype].kind == "complex" else "abs", self)
 
     def __invert__(self) -> Tensor:
-        return _one("logical_not" if self._ref.dtype == "bool" else "bitwise_not", self)
+        return one("logical_not" if self._ref.dtype == "bool" else "bitwise_not", self)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """The operators of the library are methods: `x.softmax(axis=1)`."""
@@ -243,7 +243,7 @@ class Tensor:
 
     def transpose(self, *axes: int) -> Tensor:
         """With the axes in another order; without one, backwards."""
-        return _one("transpose", self, axes=axes or tuple(range(self.ndim))[::-1])
+        return one("transpose", self, axes=axes or tuple(range(self.ndim))[::-1])
 
     def reshape(self, *shape: Any) -> Tensor:
         """The same elements in another shape; one extent may be -1."""
@@ -343,7 +343,7 @@ def _applied(spec: SpecText, name: str, inputs: Sequence[Any], attributes: dict[
     return made[0] if len(made) == 1 else made
 
 
-def _one(name: str, *inputs: Any, **attributes: Any) -> Tensor:
+def one(name: str, *inputs: Any, **attributes: Any) -> Tensor:
     """The only result of an operator."""
     made = apply(name, *inputs, **attributes)
     assert isinstance(made, Tensor)
@@ -353,12 +353,12 @@ def _one(name: str, *inputs: Any, **attributes: Any) -> Tensor:
 def _bits(integers: str, bools: str, a: Any, b: Any) -> Tensor:
     """An operator that has one name for integers and another for bools."""
     known = a if isinstance(a, Tensor) else b
-    return _one(bools if known._ref.dtype == "bool" else integers, a, b)
+    return one(bools if known._ref.dtype == "bool" else integers, a, b)
 
 
 def _quotient(a: Any, b: Any) -> Tensor:
     """a / b; integers become floats, as in NumPy."""
-    return _one("divide", *[v.astype("float64") if isinstance(v, Tensor) and DTYPES[v._ref.dtype].kind in
+    return one("divide", *[v.astype("float64") if isinstance(v, Tensor) and DTYPES[v._ref.dtype].kind in
                             ("int", "uint", "bool") else v for v in (a, b)])
 
 
@@ -366,7 +366,7 @@ def _power(a: Any, b: Any) -> Tensor:
     """a ** b; of integers by squaring. What does not fit into the type has no defined value."""
     known = a if isinstance(a, Tensor) else b
     if DTYPES[known._ref.dtype].kind in ("float", "complex") or isinstance(a, float) or isinstance(b, float):
-        return _one("pow", a, b)
+        return one("pow", a, b)
     x, y = _same(a, b)
     multiply = "result = np.where(rest & 1 == 1, result * base, result)"
     steps = [line for _ in range(POWER_BITS) for line in (multiply, "base = base * base", "rest = rest >> 1")]
@@ -387,8 +387,8 @@ def product(a: Tensor, b: Tensor) -> Tensor:
     if not a.ndim or not b.ndim:
         raise ValueError("@ takes vectors and matrices: a number is multiplied by *")
     if a.ndim == 1:
-        return _one("dot" if b.ndim == 1 else "vecmat", a, b)
-    return _one("matvec" if b.ndim == 1 else "matmul", a, b)
+        return one("dot" if b.ndim == 1 else "vecmat", a, b)
+    return one("matvec" if b.ndim == 1 else "matmul", a, b)
 
 
 def gradients(of: Tensor, wrt: Sequence[Tensor], gradient: Any = None) -> list[Tensor]:

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from daten import program_file
+
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = (ROOT / "samples" / "daten" / "mlp.toml").read_text("utf-8")
 
@@ -41,6 +43,18 @@ def test_train_run_and_show(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "daten: error: the loss is no number: '" in done.stderr
     assert "makes NaN of inputs without NaN" in done.stderr
+
+
+def test_only_parameters_with_grad_are_trained(tmp_path: Path) -> None:
+    program = program_file.parsed(PROGRAM.replace("b1{float grad}", "b1{double}").replace("W2{float grad}", "W2{float}"))
+    assert list(program.trained) == ["W1", "b2"]
+    assert program.parameters["b1"].dtype == "float64"
+    done = daten("train", "-", "--data", "none.npz", cwd=tmp_path, stdin=PROGRAM.replace(" grad}", "}"))
+    assert done.returncode == 2                                # of click: there is no such file
+    (tmp_path / "none.npz").write_bytes(b"")
+    done = daten("train", "-", "--data", "none.npz", cwd=tmp_path, stdin=PROGRAM.replace(" grad}", "}"))
+    assert done.returncode == 1
+    assert "the program has no parameter to train" in done.stderr
 
 
 @pytest.mark.parametrize(("change", "message"), [

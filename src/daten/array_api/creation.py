@@ -8,7 +8,7 @@ import numpy as np
 
 from ..element_types import type_named
 from ..graph import Leaf, Ref
-from ..tensor import Tensor, apply, tensor
+from ..tensor import Tensor, one, tensor
 from .data_types import complex64, float32, int64
 
 Shape = int | tuple[int, ...]
@@ -109,12 +109,12 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = N
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
     """Zeros above a diagonal."""
-    return _of(apply("tril", x, k=k))
+    return one("tril", x, k=k)
 
 
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
     """Zeros below a diagonal."""
-    return _of(apply("triu", x, k=k))
+    return one("triu", x, k=k)
 
 
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
@@ -125,14 +125,9 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
     order = [1, 0, *range(2, count)] if indexing == "xy" and count > 1 else list(range(count))
     shape = tuple([arrays[n].shape[0] for n in order])
     placed = [a.reshape(*[-1 if order[m] == n else 1 for m in range(count)]) for n, a in enumerate(arrays)]
-    return [_of(apply("broadcast_to", a, shape=shape)) for a in placed]
+    return [one("broadcast_to", a, shape=shape) for a in placed]
 
 
 def _on_cpu(device: Any) -> None:
     if device not in (None, "cpu"):
         raise ValueError(f"there is one device, 'cpu', not {device!r}")
-
-
-def _of(made: Any) -> Tensor:
-    assert isinstance(made, Tensor)
-    return made

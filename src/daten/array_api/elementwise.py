@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..element_types import DType
-from ..tensor import Tensor, apply, tensor
+from ..tensor import Tensor, one, tensor
 from .data_types import complex64, complex128, float32, isdtype
 
 # Functions of complex numbers that the library has not, and NumPy computes at once: their names there.
@@ -24,7 +24,7 @@ def _unary(name: str, operator: str = "", kept: Any = "", bools: str = "") -> An
             return Tensor(x)
         if name in OF_COMPLEX and isdtype(x.dtype, "complex floating"):
             return Tensor(getattr(np, OF_COMPLEX[name])(x.numpy()))
-        return _of(apply(bools if bools and x.dtype == "bool" else operator or name, x))
+        return one(bools if bools and x.dtype == "bool" else operator or name, x)
     return _named(function, name)
 
 
@@ -32,7 +32,7 @@ def _binary(name: str, operator: str = "", bools: str = "") -> Any:
     """A function of two operands, of which one may be a number of Python."""
     def function(x1: Any, x2: Any, /) -> Tensor:
         given = _together((x1, x2))
-        return _of(apply(bools if bools and given[0].dtype == "bool" else operator or name, *given))
+        return one(bools if bools and given[0].dtype == "bool" else operator or name, *given)
     return _named(function, name)
 
 
@@ -78,7 +78,7 @@ bitwise_right_shift = _binary("bitwise_right_shift", "right_shift")
 
 def real(x: Tensor, /) -> Tensor:
     """The real part."""
-    return _of(apply("real", x)) if isdtype(x.dtype, "complex floating") else Tensor(x)
+    return one("real", x) if isdtype(x.dtype, "complex floating") else Tensor(x)
 
 
 def positive(x: Tensor, /) -> Tensor:
@@ -104,17 +104,17 @@ def round(x: Tensor, /) -> Tensor:
     if isdtype(x.dtype, "integral"):
         return Tensor(x)
     if isdtype(x.dtype, "complex floating"):
-        return _complex(_of(apply("round", real(x))), _of(apply("round", imag(x))))
-    return _of(apply("round", x))
+        return _complex(one("round", real(x)), one("round", imag(x)))
+    return one("round", x)
 
 
 def sign(x: Tensor, /) -> Tensor:
     """-1, 0 or 1; of complex numbers x / |x|, 0 of 0."""
     if not isdtype(x.dtype, "complex floating"):
-        return _of(apply("sign", x))
+        return one("sign", x)
     size = abs(x)
-    return _of(apply("where", size == 0, 0.0, 1.0)).astype(x.dtype) * x / _of(
-        apply("where", size == 0, 1.0, size)).astype(x.dtype)
+    return one("where", size == 0, 0.0, 1.0).astype(x.dtype) * x / one(
+        "where", size == 0, 1.0, size).astype(x.dtype)
 
 
 def isnan(x: Tensor, /) -> Tensor:
@@ -134,11 +134,11 @@ def isfinite(x: Tensor, /) -> Tensor:
 
 def _of_parts(name: str, x: Tensor, any: bool) -> Tensor:
     if isdtype(x.dtype, "complex floating"):
-        a, b = apply(name, real(x)), apply(name, imag(x))
-        return _of(a | b if any else a & b)
+        a, b = one(name, real(x)), one(name, imag(x))
+        return a | b if any else a & b
     if not isdtype(x.dtype, "real floating"):
         return Tensor(np.full(x.shape, not any))
-    return _of(apply(name, x))
+    return one(name, x)
 
 
 def nextafter(x1: Any, x2: Any, /) -> Tensor:
@@ -152,7 +152,7 @@ def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
     made = x
     for bound, operator in ((min, "maximum"), (max, "minimum")):
         if bound is not None:
-            made = _of(apply(operator, made, tensor(bound).astype(x.dtype) if isinstance(bound, Tensor) else bound))
+            made = one(operator, made, tensor(bound).astype(x.dtype) if isinstance(bound, Tensor) else bound)
     return Tensor(made)
 
 
@@ -160,11 +160,6 @@ def _complex(re: Tensor, im: Tensor) -> Tensor:
     """re + i · im."""
     wide = "complex64" if re.dtype == "float32" else "complex128"
     return re.astype(wide) + im.astype(wide) * 1j
-
-
-def _of(made: Any) -> Tensor:
-    assert isinstance(made, Tensor)
-    return made
 
 
 __all__ = sorted(n for n, v in globals().items() if callable(v) and not n.startswith("_")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..element_types import DType
-from ..tensor import Tensor, apply
+from ..tensor import Tensor, one
 from .data_types import complex64, complex128, float32, float64
 from .elementwise import conj
 from .manipulation import concat
@@ -18,23 +18,23 @@ Axes = Sequence[int] | None
 
 def fft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The discrete Fourier transform along an axis, of the first n elements or with zeros behind."""
-    return _of(apply("fft", _complex(_fitted(x, n, axis)), axis=axis, norm=_known(norm)))
+    return one("fft", _complex(_fitted(x, n, axis)), axis=axis, norm=_known(norm))
 
 
 def ifft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The inverse of `fft`."""
-    return _of(apply("ifft", _complex(_fitted(x, n, axis)), axis=axis, norm=_known(norm)))
+    return one("ifft", _complex(_fitted(x, n, axis)), axis=axis, norm=_known(norm))
 
 
 def rfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The first half of the transform of real numbers."""
-    return _of(apply("rfft", _fitted(x, n, axis), axis=axis, norm=_known(norm)))
+    return one("rfft", _fitted(x, n, axis), axis=axis, norm=_known(norm))
 
 
 def irfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The inverse of `rfft`, n real numbers; without n an even number."""
     count = 2 * (x.shape[axis] - 1) if n is None else n
-    return _of(apply("irfft", _fitted(_complex(x), count // 2 + 1, axis), n=count, axis=axis, norm=_known(norm)))
+    return one("irfft", _fitted(_complex(x), count // 2 + 1, axis), n=count, axis=axis, norm=_known(norm))
 
 
 def fftn(x: Tensor, /, *, s: Axes = None, axes: Axes = None, norm: str = "backward") -> Tensor:
@@ -76,7 +76,8 @@ def hfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "bac
 
 def ihfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """The inverse of `hfft`."""
-    return _of(conj(rfft(x, n=n, axis=axis, norm=BACKWARDS[_known(norm)])))
+    made: Tensor = conj(rfft(x, n=n, axis=axis, norm=BACKWARDS[_known(norm)]))
+    return made
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
@@ -91,12 +92,12 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
 
 def fftshift(x: Tensor, /, *, axes: int | tuple[int, ...] | None = None) -> Tensor:
     """The frequency 0 in the middle."""
-    return _of(apply("fftshift", x, axes=(axes,) if isinstance(axes, int) else axes))
+    return one("fftshift", x, axes=(axes,) if isinstance(axes, int) else axes)
 
 
 def ifftshift(x: Tensor, /, *, axes: int | tuple[int, ...] | None = None) -> Tensor:
     """The inverse of `fftshift`."""
-    return _of(apply("ifftshift", x, axes=(axes,) if isinstance(axes, int) else axes))
+    return one("ifftshift", x, axes=(axes,) if isinstance(axes, int) else axes)
 
 
 def _steps(x: Tensor, s: Axes, axes: Axes) -> list[tuple[int | None, int]]:
@@ -126,11 +127,6 @@ def _known(norm: str) -> str:
     if norm not in BACKWARDS:
         raise ValueError(f"norm is 'backward', 'ortho' or 'forward', not {norm!r}")
     return norm
-
-
-def _of(made: Any) -> Tensor:
-    assert isinstance(made, Tensor)
-    return made
 
 
 __all__ = ["fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft", "irfftn",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..tensor import Tensor, apply
+from ..tensor import Tensor, apply, one
 from .data_types import isdtype
 from .linear_algebra import matmul, matrix_transpose, tensordot, vecdot
 from .manipulation import broadcast_arrays, moveaxis
@@ -21,14 +21,14 @@ SVDResult = namedtuple("SVDResult", ["U", "S", "Vh"])
 
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
     """The triangular L with L Lᵀ = x of a positive definite matrix; `upper`: its conjugate transpose."""
-    lower = _of(apply("cholesky", x)) if _is_single(x) else Tensor(np.linalg.cholesky(x.numpy()))
+    lower = one("cholesky", x) if _is_single(x) else Tensor(np.linalg.cholesky(x.numpy()))
     return Tensor(np.conj(np.swapaxes(lower.numpy(), -1, -2))) if upper else lower
 
 
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     """The X with x1 X = x2."""
     if _is_single(x1) and x2.ndim in (1, 2) and x1.dtype == x2.dtype and x1.size:
-        made = _of(apply("solve", x1, x2 if x2.ndim == 2 else x2.reshape(-1, 1)))
+        made = one("solve", x1, x2 if x2.ndim == 2 else x2.reshape(-1, 1))
         return made if x2.ndim == 2 else made.reshape(-1)
     if x2.ndim == 1:
         return Tensor(np.linalg.solve(x1.numpy(), x2.numpy()[:, None])[..., 0])
@@ -37,12 +37,12 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 def inv(x: Tensor, /) -> Tensor:
     """The inverse of a matrix."""
-    return _of(apply("inverse", x)) if _is_single(x) and x.size else Tensor(np.linalg.inv(x.numpy()))
+    return one("inverse", x) if _is_single(x) and x.size else Tensor(np.linalg.inv(x.numpy()))
 
 
 def det(x: Tensor, /) -> Tensor:
     """The determinant."""
-    return _of(apply("det", x)) if _is_single(x) and x.size else Tensor(np.linalg.det(x.numpy()))
+    return one("det", x) if _is_single(x) and x.size else Tensor(np.linalg.det(x.numpy()))
 
 
 def slogdet(x: Tensor, /) -> Any:
@@ -129,12 +129,12 @@ def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     a, b = broadcast_arrays(x1, x2)
     if a.shape[axis] != 3 or x1.shape[axis] != 3 or x2.shape[axis] != 3:
         raise ValueError(f"{x1!r}, {x2!r}: vectors of three elements have a cross product")
-    return moveaxis(_of(apply("cross", moveaxis(a, axis, -1), moveaxis(b, axis, -1))), -1, axis)
+    return moveaxis(one("cross", moveaxis(a, axis, -1), moveaxis(b, axis, -1)), -1, axis)
 
 
 def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
     """All products of elements of two vectors."""
-    return _of(apply("outer", x1, x2))
+    return one("outer", x1, x2)
 
 
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
@@ -153,11 +153,6 @@ def trace(x: Tensor, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
 def _is_single(x: Tensor) -> bool:
     """Is it one matrix of real floats?"""
     return x.ndim == 2 and bool(isdtype(x.dtype, "real floating"))
-
-
-def _of(made: Any) -> Tensor:
-    assert isinstance(made, Tensor)
-    return made
 
 
 __all__ = ["cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_power",

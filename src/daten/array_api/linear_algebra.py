@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..tensor import Tensor, apply, product
+from ..tensor import Tensor, one, product
 from .data_types import result_type
 from .manipulation import moveaxis
 
@@ -40,9 +40,7 @@ def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Seq
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """The sum of conj(x1) · x2 along an axis."""
     a, b = _same(x1, x2)
-    found = apply("vecdot", moveaxis(a, axis, -1), moveaxis(b, axis, -1))
-    assert isinstance(found, Tensor)
-    return found
+    return one("vecdot", moveaxis(a, axis, -1), moveaxis(b, axis, -1))
 
 
 def _same(x1: Tensor, x2: Tensor) -> tuple[Tensor, Tensor]:

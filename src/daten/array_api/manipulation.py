@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..tensor import Tensor, apply
+from ..tensor import Tensor, one
 from .data_types import result_type
 
 
@@ -14,7 +14,7 @@ def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
     """Repeated along axes of extent 1, and new ones in front. ValueError if the shape does not fit."""
     if np.broadcast_shapes(x.shape, shape) != tuple(shape):
         raise ValueError(f"{x!r} cannot be broadcast to {shape}")
-    return Tensor(x) if x.shape == tuple(shape) else _of(apply("broadcast_to", x, shape=tuple(shape)))
+    return Tensor(x) if x.shape == tuple(shape) else one("broadcast_to", x, shape=tuple(shape))
 
 
 def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
@@ -31,7 +31,7 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
         given, axis = [a.reshape(-1) for a in given], 0
     made, at = given[0], _axis(axis, given[0].ndim)
     for other in given[1:]:
-        made = _of(apply("concatenate", made, other, axis=at))
+        made = one("concatenate", made, other, axis=at)
     return Tensor(made)
 
 
@@ -97,7 +97,7 @@ def roll(x: Tensor, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, .
 
 
 def _rolled(x: Tensor, by: int, axis: int) -> Tensor:
-    return x if not x.size or not by % x.shape[axis] else _of(apply("roll", x, shift=by % x.shape[axis], axis=axis))
+    return x if not x.size or not by % x.shape[axis] else one("roll", x, shift=by % x.shape[axis], axis=axis)
 
 
 def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> Tensor:
@@ -135,11 +135,6 @@ def _axis(axis: int, rank: int) -> int:
     if not -rank <= axis < rank:
         raise IndexError(f"axis {axis} of {rank} axes")
     return axis % rank
-
-
-def _of(made: Any) -> Tensor:
-    assert isinstance(made, Tensor)
-    return made
 
 
 __all__ = ["broadcast_arrays", "broadcast_to", "concat", "expand_dims", "flip", "moveaxis", "permute_dims", "repeat",

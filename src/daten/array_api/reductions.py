@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..element_types import DType
-from ..tensor import Tensor, apply
+from ..tensor import Tensor, one
 from .data_types import bool as bool_
 from .data_types import int64, isdtype, result_type, uint64
 
@@ -52,7 +52,7 @@ def var(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: b
 
 def std(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The standard deviation, the root of the variance."""
-    return _of(apply("sqrt", var(x, axis=axis, correction=correction, keepdims=keepdims)))
+    return one("sqrt", var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 
 def all(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -107,30 +107,30 @@ def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = N
 def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
     """x1 where the condition is true, x2 elsewhere."""
     dtype = result_type(x1, x2)
-    return _of(apply("where", condition, *[v.astype(dtype) if isinstance(v, Tensor) else Tensor(np.asarray(v), dtype)
-                                           for v in (x1, x2)]))
+    return one("where", condition, *[v.astype(dtype) if isinstance(v, Tensor) else Tensor(np.asarray(v), dtype)
+                                           for v in (x1, x2)])
 
 
 def searchsorted(x1: Tensor, x2: Tensor, /, *, side: str = "left", sorter: Tensor | None = None) -> Tensor:
     """Where elements belong in a sorted vector."""
     dtype = result_type(x1, x2)
     line = x1 if sorter is None else x1[sorter]
-    return _of(apply("searchsorted", line.astype(dtype), x2.astype(dtype), right=side == "right"))
+    return one("searchsorted", line.astype(dtype), x2.astype(dtype), right=side == "right")
 
 
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """In order along an axis."""
-    return _of(apply("sort", x, axis=axis, descending=descending))
+    return one("sort", x, axis=axis, descending=descending)
 
 
 def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The positions that put the elements in order along an axis; equal ones as they are."""
-    return _of(apply("argsort", x, axis=axis, descending=descending))
+    return one("argsort", x, axis=axis, descending=descending)
 
 
 def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
     """The elements at indices along an axis."""
-    return _of(apply("take", x, indices, axis=0 if axis is None else axis % x.ndim))
+    return one("take", x, indices, axis=0 if axis is None else axis % x.ndim)
 
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
@@ -139,7 +139,7 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     at = axis % x.ndim
     others = np.broadcast_shapes(*[(*a.shape[:at], 1, *a.shape[at + 1:]) for a in (x, indices)])
     given = [broadcast_to(a, (*others[:at], a.shape[at], *others[at + 1:])) for a in (x, indices)]
-    return _of(apply("take_along_axis", *given, axis=at))
+    return one("take_along_axis", *given, axis=at)
 
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
@@ -172,13 +172,14 @@ def unique_inverse(x: Tensor, /) -> Any:
 
 def unique_values(x: Tensor, /) -> Tensor:
     """The different elements."""
-    return _of(unique_all(x).values)
+    values: Tensor = unique_all(x).values
+    return values
 
 
 def _reduced(name: str, x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
     if axis == ():
         return Tensor(x) if name not in ("all", "any") else x.astype(bool_)
-    return _of(apply(name, x, axis=axis, keepdims=keepdims))
+    return one(name, x, axis=axis, keepdims=keepdims)
 
 
 def _scanned(name: str, x: Tensor, axis: int | None, dtype: Any, include_initial: bool, initial: int) -> Tensor:
@@ -190,7 +191,7 @@ def _scanned(name: str, x: Tensor, axis: int | None, dtype: Any, include_initial
         axis = 0
     given = x.astype(dtype or _wide(x.dtype))
     given = given.reshape(1) if not given.ndim else given
-    made = _of(apply(name, given, axis=axis))
+    made = one(name, given, axis=axis)
     if not include_initial:
         return made.astype(dtype or _wide(x.dtype))
     at = axis % made.ndim
@@ -212,11 +213,6 @@ def _of_some(x: Tensor, axis: Axis) -> Tensor:
     if not _count(x, axis) and axis != ():
         raise ValueError(f"{x!r} has no elements of which one is the greatest or least")
     return x
-
-
-def _of(made: Any) -> Tensor:
-    assert isinstance(made, Tensor)
-    return made
 
 
 __all__ = ["all", "any", "argmax", "argmin", "argsort", "count_nonzero", "cumulative_prod", "cumulative_sum", "diff",

@@ -9,7 +9,7 @@ import numpy as np
 from .. import random
 from ..graph import Leaf
 from ..optim import with_next_step
-from ..tensor import Tensor, apply
+from ..tensor import Tensor, apply, one
 from .module import Module
 
 
@@ -55,12 +55,9 @@ class _Convolution(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """x[batch, inputs, …] to [batch, outputs, …]."""
-        made = apply(f"conv{self.axes}d", x, self.weight, stride=self._stride, padding=self._padding,
-                     dilation=self._dilation, groups=self._groups)
-        if self.bias is not None:
-            made = made + self.bias.reshape(-1, *[1] * self.axes)
-        assert isinstance(made, Tensor)
-        return made
+        made = one(f"conv{self.axes}d", x, self.weight, stride=self._stride, padding=self._padding,
+                   dilation=self._dilation, groups=self._groups)
+        return made if self.bias is None else made + self.bias.reshape(-1, *[1] * self.axes)
 
 
 class Conv1d(_Convolution):
@@ -89,9 +86,7 @@ class Embedding(Module):
 
     def forward(self, index: Tensor) -> Tensor:
         """The rows at the indices: [...] to [..., width]."""
-        made = apply("take", self.weight, index, axis=0)
-        assert isinstance(made, Tensor)
-        return made
+        return one("take", self.weight, index, axis=0)
 
 
 class LayerNorm(Module):
@@ -103,9 +98,7 @@ class LayerNorm(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Of the same shape, [..., width]."""
-        made = apply("layer_norm", x, self.weight, self.bias, eps=self._eps)
-        assert isinstance(made, Tensor)
-        return made
+        return one("layer_norm", x, self.weight, self.bias, eps=self._eps)
 
 
 class RMSNorm(Module):
@@ -117,9 +110,7 @@ class RMSNorm(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Of the same shape, [..., width]."""
-        made = apply("rms_norm", x, self.weight, eps=self._eps)
-        assert isinstance(made, Tensor)
-        return made
+        return one("rms_norm", x, self.weight, eps=self._eps)
 
 
 class GroupNorm(Module):
@@ -131,9 +122,7 @@ class GroupNorm(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Of the same shape, [batch, channels, …]."""
-        made = apply("group_norm", x, self.weight, self.bias, groups=self._groups, eps=self._eps)
-        assert isinstance(made, Tensor)
-        return made
+        return one("group_norm", x, self.weight, self.bias, groups=self._groups, eps=self._eps)
 
 
 class BatchNorm(Module):
@@ -149,9 +138,7 @@ class BatchNorm(Module):
     def forward(self, x: Tensor) -> Tensor:
         """Of the same shape, [batch, channels, …]."""
         if not self.training:
-            made = apply("batch_norm", x, self.weight, self.bias, self.running_mean, self.running_var, eps=self._eps)
-            assert isinstance(made, Tensor)
-            return made
+            return one("batch_norm", x, self.weight, self.bias, self.running_mean, self.running_var, eps=self._eps)
         made, mean, variance = apply("batch_norm_training", x, self.weight, self.bias, eps=self._eps)
         assert isinstance(made, Tensor)
         count = x.size // x.shape[1]
@@ -171,9 +158,7 @@ class Dropout(Module):
         """Of the same shape."""
         if not self.training or not self._p:
             return x
-        made = apply("dropout", random.current().key(), x, p=self._p)
-        assert isinstance(made, Tensor)
-        return made
+        return one("dropout", random.current().key(), x, p=self._p)
 
 
 class MultiHeadAttention(Module):

@@ -1,6 +1,7 @@
 """Recurrent layers, step by step: a graph has the operators of all steps, the library each kernel once."""
 from __future__ import annotations
 
+from abc import abstractmethod
 from math import sqrt
 
 import numpy as np
@@ -28,9 +29,9 @@ class _Cell(Module):
         made = x @ weight.T + bias
         return [made[:, n * self._width:(n + 1) * self._width] for n in range(self.gates)]
 
+    @abstractmethod
     def start(self, batch: int) -> State:
         """Zeros, where a sequence begins."""
-        raise NotImplementedError
 
 
 class LSTMCell(_Cell):
