@@ -371,3 +371,18 @@ code = '''
     np.testing.assert_allclose((nest(Tensor(own) * 2 + 1) - Tensor(own)).numpy(), expected - own)
     complex_ = real(3, 7) + 1j * real(3, 7)
     np.testing.assert_allclose((Tensor(complex_) * 2 + 1).fft().numpy(), np.fft.fft(complex_ * 2 + 1), atol=1e-12)
+
+
+def test_sizes_that_happen_to_be_equal_are_asked_for() -> None:
+    """A library for two arrays of one shape, or for equal products, is not taken for others."""
+    def joined(m: int, n: int) -> None:
+        a, b = real(m), real(n)
+        np.testing.assert_allclose((Tensor(a) * 2).concatenate(Tensor(b) + 1).numpy(), np.concatenate((a * 2, b + 1)))
+
+    def paired(shape: tuple[int, int], other: tuple[int, int]) -> None:
+        a, b = real(*shape), real(*other)
+        np.testing.assert_allclose((Tensor(a).T.reshape(-1) * Tensor(b).reshape(-1)).numpy(), a.T.reshape(-1) * b.reshape(-1))
+    for m, n in ((4, 4), (3, 6), (6, 3), (5, 5)):
+        joined(m, n)
+    for shape, other in (((3, 4), (4, 3)), ((2, 6), (3, 4)), ((6, 2), (2, 6)), ((5, 7), (7, 5))):
+        paired(shape, other)
