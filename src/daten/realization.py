@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from caten.compiler import Compilation
+from caten.driver import ignore
+from caten.kernels import known_build
 from caten.runtime.call import Operator
 
 from .assembly import Key, assembled, key_of, leaves_of
@@ -42,8 +43,7 @@ def _operator(wanted: Sequence[Ref], calls: Sequence[Call], leaves: Sequence[Ref
         if recipe.fits(leaves, calls):
             return operator
     program, recipe = assembled(wanted, calls, leaves)
-    built = Compilation([program], options()).artifact()
-    made = built.runtime.load(built.artifact, built.manifest)
+    made = known_build.loaded([program], options(), "", ignore)
     assert isinstance(made, Operator)
     known.append((recipe, made))
     return made

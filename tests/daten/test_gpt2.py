@@ -49,7 +49,7 @@ def test_gpt2_is_what_numpy_computes(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert size_of(values) == SMALL
     other = GPT2(size_of(values))
     other.load_published(values | {"h.0.attn.bias": np.ones(1)})
-    monkeypatch.setattr(realization, "Compilation", None)                  # other lengths compile nothing
+    monkeypatch.setattr(realization, "known_build", None)                  # other lengths compile nothing
     assert list(other.generate(tokens, 6)) == made
     drawn = list(model.generate(tokens[:3], 5, temperature=1.0, top_k=10, seed=1))
     assert drawn == list(model.generate(tokens[:3], 5, temperature=1.0, top_k=10, seed=1))

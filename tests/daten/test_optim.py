@@ -68,7 +68,7 @@ def test_a_step_compiles_once_whatever_the_learning_rate(monkeypatch: pytest.Mon
     optimizer = optim.AdamW([w], lr=0.1)
     for n in range(4):
         if n == 1:
-            monkeypatch.setattr(realization, "Compilation", None)
+            monkeypatch.setattr(realization, "known_build", None)
         loss = ((Tensor(X) @ w).tanh() ** 2).sum()
         loss.backward()
         optimizer.lr *= 0.9

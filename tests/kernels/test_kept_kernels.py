@@ -45,6 +45,14 @@ code = """
 """
 '''
 GATHER = "(composite Gather ((X{float}[N], I{int64}[M]) -> (Y{float}[M])) (dotimes (i M) (setf (aref Y i) (aref X (aref I i)))))"
+SUMS = """[composite]
+name = "Sums"
+inputs = ["X{float}[M N]"]
+outputs = ["Y{float}[M]"]
+[implementation]
+lang = "python"
+code = "Y[:] = X.sum(axis=1)"
+"""
 PICK = "(composite Pick ((from{float}[all], which{int64}[n]) -> (to{float}[n]))\n (dotimes (e n) (setf (aref to e) (aref from (aref which e)))))"
 
 
@@ -423,6 +431,23 @@ def test_commands_get_what_was_made_of_the_same_text(makes: list[str]) -> None:
     sources = [read(PRODUCT)]
     known_build.loaded(loading.loaded(sources, options), options, loading.digest(sources), lambda warning: None)
     assert makes == ["Gemm", "Product"]
+
+
+def test_a_program_of_values_is_found_by_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its values, names included: what graphs of lazy tensors become, and the text of a stage."""
+    options, drafted = Options(runtime="gcc", opt=1), list[int]()
+
+    def loaded_from(spec: str) -> Any:
+        LOADED.clear()
+        (program,) = loading.load_programs(read(spec), options)
+        values = driver.advance(program, "tensor", options)
+        return known_build.loaded([values], options, "", lambda warning: None)
+    usual = compiler.render_programs
+    monkeypatch.setattr(compiler, "render_programs", lambda *args: (drafted.append(1), usual(*args))[1])
+    X = np.arange(12, dtype=np.float32).reshape(3, 4)
+    for spec, made in ((SUMS, 1), (SUMS, 1), (SUMS.replace(".sum(", ".max("), 2), (SUMS, 2)):
+        np.testing.assert_array_equal(loaded_from(spec)(X), X.max(1) if "max" in spec else X.sum(1))
+        assert len(drafted) == made
 
 
 # -- all samples ----------------------------------------------------------------------------------------------------------------------------

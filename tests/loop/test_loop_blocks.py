@@ -17,7 +17,7 @@ LENGTHS = (2, 3, 8, 12, 1024)
 
 def apart(body: str, loop: str = "i 0 (floordiv (+ N 1023) 1024) 1") -> bool:
     """Is Y, of the outermost loop, written and read in blocks?"""
-    (text,) = read(f"(loop P (buffer Y f32 (N N) (0 1) inout) (buffer X i64 (N) (0) in) (buffer Z i64 (N) (0) inout) (size N) (size M) "
+    (text,) = read(f"(loop P (buffer Y f32 (N N) (0 1) inout) (buffer X i64 (N) (0) in) (buffer Z i64 (N) (0) inout) (buffer W f32 (M N) (0 1) in) (size N) (size M) "
                    f"(kernel k (for {loop} serial {body})))")
     program = resolve(text)
     assert isinstance(program, LoopProgram)
@@ -81,3 +81,42 @@ def test_blocks_that_are_said_to_be_apart_are() -> None:
                        for i in range((size + length - 1) // length)]
             assert not any(touched[a] & touched[b] for a in range(len(touched)) for b in range(a)), body
     assert said > 60, said
+
+
+ROWS = "i 0 M 1"
+
+
+def row(index: str, end: str = "N", start: str = "0") -> str:
+    return f"(for j {start} {end} 1 serial (setf (aref Y {index} 0) 1.0))"
+
+
+@pytest.mark.parametrize("cut", [2, 8])
+def test_rows_as_long_as_a_size_are_apart(cut: int) -> None:
+    """Rows of N elements in one axis: element by element, as vectors, and the vector at the end that the row cuts off."""
+    whole = f"(* {cut} (floordiv N {cut}))"
+    lanes = f"(for v 0 (floordiv N {cut}) 1 serial (setf (vref Y {cut} ((+ (* i N) (* {cut} v)) 0) 0) (splat {cut} 1.0)))"
+    masked = f"(setf (vref Y {cut} ((+ (* i N) {whole}) 0) 0 (< (ramp {cut} {whole} 1) (splat {cut} N))) (splat {cut} 1.0))"
+    assert apart(row("(+ (* i N) j)"), ROWS)
+    assert apart(f"{lanes} {masked}", ROWS)
+    assert not apart(f"{lanes} {masked.replace('(splat ' + str(cut) + ' N)', '(splat ' + str(cut) + ' (+ N 1))')}", ROWS)
+    assert not apart(row("(+ (* i N) j)", "(+ N 1)"), ROWS)
+    assert not apart(row("(+ (* i N) j)") + row("(+ (* i (+ N 1)) j)"), ROWS)
+    assert not apart(row("(+ (* i N) (* 2 j))"), ROWS)
+    assert not apart(row("(+ (* i (aref Z 0)) j)") + "(setf (aref Z 0) 3)", ROWS)
+
+
+def test_rows_that_are_said_to_be_apart_are() -> None:
+    """Random bodies over rows as long as a size, beside the elements that each iteration touches."""
+    rng, said = random.Random(9), 0
+    for _ in range(300):
+        forms = [(rng.randrange(-1, 2) if rng.random() < 0.3 else 0, rng.choice((1, 1, 1, -1, 2)), rng.choice((0, 0, 0, 1, -1)), rng.choice((1, 1, 1, 2)))
+                 for _ in range(rng.randrange(1, 4))]
+        text = "".join([f"(for j{k} 0 (+ N {most}) 1 serial (setf (aref Y (+ (* {times} (* i N)) (+ (* {by} j{k}) {first})) 0) 1.0))"
+                        for k, (first, by, most, times) in enumerate(forms)])
+        if not apart(text, ROWS):
+            continue
+        said += 1
+        for n in range(6):
+            touched = [{times * i * n + by * j + first for first, by, most, times in forms for j in range(n + most)} for i in range(4)]
+            assert not any(touched[a] & touched[b] for a in range(len(touched)) for b in range(a)), text
+    assert said > 40, said

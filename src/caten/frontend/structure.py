@@ -26,6 +26,7 @@ from ..core.program import (
     Doc,
     GradientBody,
     Outputs,
+    Program,
     Reference,
     Scalar,
     Signature,
@@ -83,8 +84,8 @@ def with_names(program: OpProgram, names: Sequence[str]) -> OpProgram:
     return program.replace(clauses=tuple([c if isinstance(c, NO_PART) else go(c) for c in program.clauses]))
 
 
-def spelling(program: OpProgram) -> str:
-    """The complete text of an operator, with names, positions and documentation."""
+def spelling(program: Program) -> str:
+    """The complete text of a program, with names, positions and documentation."""
     writer = _Writer({})
     writer.write(program)
     return "".join(writer.out)

@@ -2,7 +2,7 @@
 
 It covers the structure of the operators, the runtime with its options and compiler, the options that change code, and
 caten itself. It covers names only if something else refers to them: a given schedule, the lines of -g, C compiler flags
-(which may define macros), or a runtime that uses more than the symbols of a library.
+(which may define macros), or a runtime that uses more than the symbols of a library; and those of programs of values.
 """
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pathlib import Path
 from .. import driver
 from ..core.program import Fusion, Lines, Program, Schedule
 from ..frontend.op import OpProgram
-from ..frontend.structure import spelling, structure
+from ..frontend.structure import Structure, spelling, structure
 from ..frozen import frozen
 from ..options import Options
 from ..runtime import cpu, discover, tuning_records
@@ -28,6 +28,7 @@ from ..runtime.c_runtime import Compiled
 from ..runtime.library_cache import file_identity
 from ..runtime.library_cache import key as hashed
 from ..runtime.protocol import Runtime
+from ..tensor.values import TensorProgram
 
 PACKAGE = Path(__file__).resolve().parents[1]
 # Options that do not change what is compiled, and those that are in the programs.
@@ -49,11 +50,11 @@ class Key:
 
 
 def key(programs: Sequence[Program], options: Options, runtime: Runtime) -> Key | None:
-    """The key of a library; None for programs of a later level, with --debug, and without a cache."""
-    ops = [p for p in programs if isinstance(p, OpProgram)]
+    """The key of a library; None for programs of a later level than values, with --debug, and without a cache."""
+    ops = [p for p in programs if isinstance(p, OpProgram | TensorProgram)]
     if len(ops) < len(programs) or options.debug or not options.use_cache:
         return None
-    found = [structure(op) for op in ops]
+    found = [structure(op) if isinstance(op, OpProgram) else Structure(spelling(op), ()) for op in ops]
     spelled = hashed(*[spelling(op) for op in ops])
     others = _others_files(type(runtime))
     named = bool(others or options.cflags) or not finds_by_symbol(runtime) or any(
@@ -74,7 +75,7 @@ def _options(options: Options) -> list[str]:
     return [f"{f.name}={getattr(options, f.name)!r}" for f in fields(options) if f.name not in NO_PART | IN_PROGRAMS]
 
 
-def _tuned(ops: Sequence[OpProgram], options: Options) -> Iterator[str]:
+def _tuned(ops: Sequence[Program], options: Options) -> Iterator[str]:
     """The records of `caten tune` that -O3 may use, by the state of their files, and the CPU."""
     if options.opt < 3:
         return

@@ -25,8 +25,8 @@ def compare(known: Kept, programs: Sequence[Program], options: Options) -> None:
 
 def _dressed(old: Program, new: Program) -> Program:
     """The new program under the names and with the words of the old one."""
-    assert isinstance(old, OpProgram)
-    assert isinstance(new, OpProgram)
+    if not isinstance(old, OpProgram) or not isinstance(new, OpProgram):
+        return new                                          # the names of values are in the key
     renamed = with_names(new, structure(old).names)
     clauses = (*[c for c in old.clauses if isinstance(c, NO_PART)],
                *[c for c in renamed.clauses if not isinstance(c, NO_PART)])

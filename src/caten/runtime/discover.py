@@ -6,6 +6,7 @@ import importlib.util
 import inspect
 import os
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Sequence
 from functools import cache, partial
@@ -106,12 +107,16 @@ def _plugins(files: Places) -> Places:
     return places
 
 
+_LOADING = threading.RLock()                    # a file that derives from another loads that one meanwhile
+
+
 def _load(file: Path) -> type[Runtime]:
     try:
         stat = file.stat()
     except OSError as problem:
         raise UsageError(Diagnostic("E603", f"the runtime file {file} cannot be read: {problem.strerror}")) from None
-    return _load_file(str(file.resolve()), stat.st_mtime_ns)
+    with _LOADING:
+        return _load_file(str(file.resolve()), stat.st_mtime_ns)
 
 
 @cache
