@@ -64,7 +64,8 @@ def key_of(wanted: Sequence[Ref], calls: Sequence[Call], leaves: Sequence[Ref]) 
             return tuple([(ours.stop, theirs.stop) for ours, theirs in groups_of(call.inputs[0].shape, shape)]
                          ), tuple([e == 1 for e in shape])
         return len(call.shapes) if isinstance(call.template, ByHand) else id(call.template)
-    shapes = tuple([(r.dtype, r.shape if r.stays else tuple([e == 1 for e in r.shape])) for r in leaves])
+    shapes = tuple([(r.dtype, tuple([(e,) if stays else e == 1 for e, stays in zip(r.shape, r.numbers, strict=True)]))
+                    for r in leaves])
     return shapes, tuple([(operator(call), *map(named, call.inputs)) for call in calls]), tuple(map(named, wanted))
 
 

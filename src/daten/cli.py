@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -39,6 +40,9 @@ def _program(function: Callable[..., Any]) -> Callable[..., Any]:
             click.argument("program", type=click.Path(allow_dash=True))):
         function = option(function)
     return function
+
+
+_forward = click.option("--forward", is_flag=True, help="without the gradients of the loss")
 
 
 @cli.command()
@@ -113,24 +117,68 @@ def train(program: str, runtime: str, weights: str | None, sizes: Sequence[str],
 
 @cli.command()
 @_program
-@click.option("--forward", is_flag=True, help="without the gradients of the loss")
-def show(program: str, runtime: str, weights: str | None, sizes: Sequence[str], forward: bool) -> None:
+@_forward
+@click.option("--html", type=click.Path(dir_okay=False), help="write a page of values, kernels and source")
+@click.option("--dot", type=click.Path(dir_okay=False), help="write the values and kernels, for Graphviz")
+def show(program: str, runtime: str, weights: str | None, sizes: Sequence[str], forward: bool, html: str | None,
+         dot: str | None) -> None:
     """List what runs: one kernel a line, with its operands, then arrays, memory and operations.
 
     A program with a loss is shown with the gradients of its parameters."""
     from .listing import listed
-    from .tensor import gradients
-    read = _read(program, runtime, weights)
-    given = read.bound(_drawn(read, sizes))
-    made = read.forward(given)
-    wanted = [made[name] for name in read.outputs or made]
-    names = {t._ref: name for name, t in (*given.items(), *read.parameters.items(), *made.items())}
-    if read.loss and not forward:
-        found = gradients(made[read.loss], list(read.trained.values()))
-        names |= {g._ref: f"grad_{name}" for name, g in zip(read.trained, found, strict=True)}
-        wanted += [made[read.loss], *found]
-    for line in listed([t._ref for t in wanted], names):
+    made = _lowered(program, runtime, weights, sizes, forward)
+    for one in made:
+        click.echo(f"; {one.program.name}")
+        for line in listed(one):
+            click.echo(line)
+    emits = [f"--emit={kind}={path}" for kind, path in (("html", html), ("dot", dot)) if path is not None]
+    if emits:
+        sys.exit(_caten(made, _stem(program), runtime, emits))
+
+
+@cli.command()
+@_program
+@_forward
+def lower(program: str, runtime: str, weights: str | None, sizes: Sequence[str], forward: bool) -> None:
+    """Print a program as values, which `caten` takes: NAME_forward computes its outputs, NAME_backward its loss and the
+    gradient grad_W for each parameter W.
+
+    \b
+      daten lower mlp.toml | caten schedule - -o mlp.schedule.lisp
+    """
+    click.echo(_text(_lowered(program, runtime, weights, sizes, forward)), nl=False)
+
+
+@cli.command("compile", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@_program
+@_forward
+@click.argument("rest", nargs=-1, type=click.UNPROCESSED)
+def compile_(program: str, runtime: str, weights: str | None, sizes: Sequence[str], forward: bool,
+             rest: Sequence[str]) -> None:
+    """Compile a program to a library with the functions NAME_forward and NAME_backward, its header and manifest; behind
+    PROGRAM come options of `caten compile`.
+
+    \b
+      daten compile mlp.toml                                  mlp.so, mlp.h, mlp.json
+      daten compile mlp.toml -o build/net.so -march=native
+      daten compile mlp.toml --emit=so,example                mlp_main.c, too, which calls both and checks itself
+    """
+    sys.exit(_caten(_lowered(program, runtime, weights, sizes, forward), _stem(program), runtime, rest))
+
+
+@cli.command()
+@_program
+@_forward
+@click.option("--trace", type=click.Path(dir_okay=False), help="write the run for the trace viewer of a browser")
+def profile(program: str, runtime: str, weights: str | None, sizes: Sequence[str], forward: bool,
+            trace: str | None) -> None:
+    """Time each kernel: its share, GFLOP/s and GB/s, and the share of what the machine could do."""
+    from .profiling import profiled
+    found = profiled(_lowered(program, runtime, weights, sizes, forward)[-1])
+    for line in found.lines():
         click.echo(line)
+    if trace is not None:
+        Path(trace).write_text(found.trace(), "utf-8")
 
 
 @cli.command()
@@ -165,6 +213,37 @@ def generate(tokens: Sequence[int], model: str, weights: str | None, count: int,
         click.echo(str(token))
     rate = (made - 1) / (time.perf_counter() - first) if made > 1 else 0.0
     click.echo(f"first token after {first - start:.2f} s, then {rate:.1f} tokens/s", err=True)
+
+
+def _lowered(path: str, runtime: str, weights: str | None, sizes: Sequence[str], forward: bool) -> Sequence[Any]:
+    """The programs of values that compute the outputs, and the loss with its gradients."""
+    from .lowering import lowered
+    read = _read(path, runtime, weights)
+    made = lowered(read, _drawn(read, sizes), _stem(path), not forward)
+    for one in made:
+        for name, n in one.fixed.items():
+            click.echo(f"daten: warning: {one.program.name} is for {name} = {n} alone", err=True)
+    return made
+
+
+def _stem(path: str) -> str:
+    """What the functions and files of a program are called."""
+    name = "program" if path == "-" else Path(path).stem.lower()
+    return "".join([c if c.isascii() and c.isalnum() else "_" for c in name])
+
+
+def _text(made: Sequence[Any]) -> str:
+    from caten.core.text import show as text_of
+    return "".join([f"{text_of(one.program)}\n" for one in made])
+
+
+def _caten(made: Sequence[Any], stem: str, runtime: str, words: Sequence[str]) -> int:
+    """Run `caten compile` on programs, with files named after `stem`; its exit code."""
+    from caten.cli.boundary import guarded
+    with tempfile.TemporaryDirectory() as folder:
+        text = Path(folder, f"{stem}.lisp")
+        text.write_text(_text(made), "utf-8")
+        return guarded(["compile", *words, "--runtime", runtime, str(text)])
 
 
 def _read(path: str, runtime: str, weights: str | None) -> Any:

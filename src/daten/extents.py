@@ -44,7 +44,7 @@ class GraphExtents:
         self._bound: dict[Expr, Expr] = {}                  # a size -> what it is equal to
         self.pairs: list[tuple[str, str]] = []
         self._arrays = {id(r.array): n for n, r in enumerate(leaves)}
-        first = [tuple([self._size(e, r.stays) for e in r.shape]) for r in leaves]
+        first = [tuple([self._size(e, stays) for e, stays in zip(r.shape, r.numbers, strict=True)]) for r in leaves]
         self._unite_like_shapes(leaves, first)
         self._changed = True
         while self._changed:
@@ -80,9 +80,9 @@ class GraphExtents:
 
     def _unite_like_shapes(self, leaves: Sequence[Ref], extents: Sequence[Extents]) -> None:
         """Arrays of one shape have the same sizes: what is done with each is then one kernel."""
-        known: dict[tuple[str, Shape], Extents] = {}
+        known: dict[tuple[str, Shape, tuple[bool, ...]], Extents] = {}
         for r, own in zip(leaves, extents, strict=True):
-            like = known.setdefault((r.dtype, r.shape), own) if not r.stays else own
+            like = known.setdefault((r.dtype, r.shape, r.numbers), own) if not r.stays else own
             for a, b in zip(like, own, strict=True):
                 if a is not b and isinstance(a, Var) and isinstance(b, Var):
                     self.pairs.append((a.name, b.name))

@@ -15,11 +15,13 @@ RECORDS: ContextVar[bool] = ContextVar("records", default=True)         # do gra
 
 @dataclass(eq=False)
 class Leaf:
-    """An array that is there. `stays`: a parameter, whose extents are the same in the next graph."""
+    """An array that is there. `stays`: a parameter, whose extents are the same in the next graph; `fixed`: of another
+    array the axes of which this is so."""
 
     array: np.ndarray
     dtype: str
     stays: bool = False
+    fixed: frozenset[int] = frozenset()
 
     @property
     def shape(self) -> Shape:
@@ -71,6 +73,12 @@ class Ref:
     def stays(self) -> bool:
         """Is it a parameter?"""
         return isinstance(self.node, Leaf) and self.node.stays
+
+    @property
+    def numbers(self) -> tuple[bool, ...]:
+        """For each axis of an array: is the extent the same in the next graph?"""
+        return tuple([isinstance(self.node, Leaf) and (self.node.stays or axis in self.node.fixed)
+                      for axis in range(len(self.shape))])
 
     @property
     def array(self) -> np.ndarray | None:

@@ -23,33 +23,27 @@ from caten.tensor.values import (
     types_of,
 )
 
-from .assembly import assembled, leaves_of
-from .graph import Call, Ref
+from .lowering import Lowered
 from .settings import options
 
 
-def listed(wanted: Sequence[Ref], names: Mapping[Ref, str]) -> Iterator[str]:
-    """The instructions that compute results, and a summary. `names`: of arrays and results."""
-    todo = [r for r in dict.fromkeys(wanted) if r.array is None and isinstance(r.node, Call)]
-    calls, leaves = leaves_of(todo)
-    program, _ = assembled(todo, calls, leaves)
-    sizes = {e.name: n for b, r in zip(program.buffers.values(), leaves, strict=False)
-             for e, n in zip(b.shape, r.shape, strict=True) if hasattr(e, "name")}
-    called = {b.name: names.get(r, b.name) for b, r in zip(program.buffers.values(), leaves, strict=False)}
-    whole = fused(program)
-    kernels = whole.all(FusedKernel)
-    outputs: dict[str, str] = {}
-    for o, r in zip(whole.all(Output), todo, strict=True):
-        outputs.setdefault(o.value, names.get(r, o.name))
-    listing = _Listing(whole, kernels, sizes, called, outputs)
+def listed(made: Lowered) -> Iterator[str]:
+    """The instructions of a program, and a summary."""
+    whole = fused(made.program)
+    listing = Listing(whole, whole.all(FusedKernel), made.sizes)
     yield from listing.lines()
-    yield from listing.summary(Compilation([program], options()))
+    yield from listing.summary(Compilation([made.program], options()))
 
 
-class _Listing:
-    def __init__(self, program: TensorProgram, kernels: Sequence[FusedKernel], sizes: Mapping[str, int],
-                 called: Mapping[str, str], outputs: Mapping[str, str]) -> None:
-        self.kernels, self.sizes, self.called, self.outputs = kernels, sizes, called, outputs
+class Listing:
+    """The kernels of a program with what they read and make. `sizes`: the numbers of its sizes; `kinds`: type and shape
+    of each array and value."""
+
+    def __init__(self, program: TensorProgram, kernels: Sequence[FusedKernel], sizes: Mapping[str, int]) -> None:
+        self.kernels, self.sizes = kernels, sizes
+        self.outputs: dict[str, str] = {}
+        for o in program.all(Output):
+            self.outputs.setdefault(o.value, o.name)
         self.kinds = {b.name: (b.type, b.shape) for b in program.buffers.values()}
         for k in kernels:
             for d in k.definitions:
@@ -62,11 +56,16 @@ class _Listing:
     def lines(self) -> Iterator[str]:
         """One instruction a line: results <- kernel(operands)."""
         for n, k in enumerate(self.kernels):
-            own = [name for d in k.definitions for name in d.names]
-            stored = [name for name in own if name in self.outputs or name in self.read]
-            read = dict.fromkeys([name for d in k.definitions for name in operands_of(d.value) if name not in own])
+            stored, read = self.operands(k)
             yield (f"%{n} {', '.join(map(self.spelled, stored))} <- {k.form}{_sums(k.definitions)}"
                    f"({', '.join(map(self.spelled, read))})")
+
+    def operands(self, kernel: FusedKernel) -> tuple[list[str], list[str]]:
+        """What a kernel leaves for others or as a result, and what it reads."""
+        own = [name for d in kernel.definitions for name in d.names]
+        stored = [name for name in own if name in self.outputs or name in self.read]
+        return stored, list(dict.fromkeys([name for d in kernel.definitions for name in operands_of(d.value)
+                                           if name not in own]))
 
     def summary(self, build: Compilation) -> Iterator[str]:
         """Instructions, bytes between kernels before and after planning, floating-point operations."""
@@ -84,7 +83,7 @@ class _Listing:
         """A name with its type and shape."""
         dtype, shape = self.kinds[name]
         extents = " ".join([str(self.extent(e)) for e in shape])
-        shown = self.outputs.get(name) or self.called.get(name) or name
+        shown = self.outputs.get(name, name)
         return f"{shown}{{{DTYPES[dtype].numpy}}}[{extents}]"
 
     def bytes(self, name: str) -> int:

@@ -18,6 +18,7 @@ from caten.frontend import operator_library
 
 from . import random
 from .element_types import type_named
+from .graph import Leaf
 from .tensor import Tensor, apply, operator
 
 DECLARED = re.compile(r"\s*(?P<name>\w+)\{(?P<type>\w+)(?P<grad>\s+grad)?\}\[(?P<shape>[\w\s]*)\]\s*")
@@ -63,6 +64,8 @@ class GraphProgram:
             if name not in given:
                 raise error("E678", f"the input '{name}' is missing", Place(self.file, 1, 1))
             value = given[name] if isinstance(given[name], Tensor) else Tensor(np.asarray(given[name]), declared.dtype)
+            if isinstance(value._ref.node, Leaf):
+                value._ref.node.fixed = frozenset([n for n, e in enumerate(declared.shape) if isinstance(e, int)])
             if value.ndim != len(declared.shape) or any(
                     sizes.setdefault(e, n) != n if isinstance(e, str) else e != n
                     for e, n in zip(declared.shape, value.shape, strict=False)):
@@ -167,6 +170,8 @@ class _Evaluation:
     def __init__(self, program: GraphProgram, inputs: Mapping[str, Tensor]) -> None:
         self.program = program
         self.values: dict[str, Any] = {**program.parameters, **inputs}
+        self.sizes = {e: n for name, t in inputs.items()
+                      for e, n in zip(program.inputs[name].shape, t.shape, strict=True) if isinstance(e, str)}
         self.forms = read_forms(program.code, self.place)
 
     def place(self, pos: int) -> Place:
@@ -212,11 +217,15 @@ class _Evaluation:
         except CatenError as problem:
             place = self.place(_position(form))
             raise CatenError(*[d if d.place is not None else d.at(place) for d in problem.diagnostics]) from None
+        except ValueError as problem:
+            raise error("E678", str(problem), self.place(_position(form))) from None
 
     def attribute(self, form: Any) -> Any:
-        """The value of an attribute: a number, a word, or a list of them."""
+        """The value of an attribute: a number, a size of the inputs, a word, or a list of them."""
         if isinstance(form, list | tuple) and not isinstance(form, str):
             return tuple([self.attribute(f) for f in form])
+        if form in self.sizes:
+            return self.sizes[form]
         known = {"true": True, "false": False, "none": None}
         return known[form] if form in known else _number(form) if _number(form) is not None else str(form)
 
@@ -225,6 +234,8 @@ class _Evaluation:
         if name in self.program.modules:
             return self.program.modules[name]
         own = ARITHMETIC.get(name, str(name))
+        if own == "reshape":                                # whose extents stay sizes where they can
+            return _reshaped
         if operator_library.find(own) is None:
             known = [*self.program.modules, *ARITHMETIC]
             raise error("E678", f"there is no module '{name}', and the library has no such operator",
@@ -240,6 +251,12 @@ class _Evaluation:
             raise error("E678", f"there is no '{name}' here", self.place(name.pos),
                         hint=did_you_mean(name, list(self.values)) or "inputs, parameters and what is set have names")
         return self.values[name]
+
+
+def _reshaped(*inputs: Any, **attributes: Any) -> Tensor:
+    if len(inputs) != 1 or not isinstance(inputs[0], Tensor) or list(attributes) != ["shape"]:
+        raise error("E678", "reshape takes one array and the attribute :shape, a number or (NUMBER…)")
+    return inputs[0].reshape(attributes["shape"])
 
 
 def _number(word: Any) -> int | float | None:

@@ -1,6 +1,8 @@
 """The `daten` command: its answers, exit codes and errors."""
 from __future__ import annotations
 
+import itertools
+import json
 import os
 import subprocess
 import sys
@@ -9,7 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from daten import program_file
+import caten
+from caten.core.text import show
+from caten.errors import CatenError
+from daten import gradients, program_file
+from daten.lowering import lowered
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = (ROOT / "samples" / "daten" / "mlp.toml").read_text("utf-8")
@@ -35,7 +41,7 @@ def test_train_run_and_show(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert np.load(tmp_path / "out.npz")["P"].shape == (7, 10)
     done = daten("show", "-", "--size", "B=16", cwd=tmp_path, stdin=PROGRAM)
-    assert "P{float32}[16 10] <- contraction.add(v1{float32}[16 128], W2{float32}[128 10], b2{float32}[10])" in done.stdout
+    assert "P{float32}[16 10] <- blocks.add.add(X{float32}[16 64], W1{float32}[64 128]" in done.stdout
     assert all(f"grad_{name}{{float32}}" in done.stdout for name in ("W1", "b1", "W2", "b2"))
     assert "arrays between them" in done.stdout
     (tmp_path / "steep.toml").write_text(PROGRAM.replace("lr = 2e-3", "lr = 1e30"), "utf-8")
@@ -43,6 +49,93 @@ def test_train_run_and_show(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "daten: error: the loss is no number: '" in done.stderr
     assert "makes NaN of inputs without NaN" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_program_becomes_a_library(tmp_path: Path) -> None:
+    """Forward and backward in one library, with header, manifest and a program in C that checks both; called from Python, too."""
+    (tmp_path / "mlp.toml").write_text(PROGRAM, "utf-8")
+    done = daten("compile", "mlp.toml", "--emit=so,example", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {p.name for p in tmp_path.iterdir()} == {"mlp.toml", "mlp.so", "mlp.h", "mlp.json", "mlp_main.c"}
+    built = subprocess.run(["gcc", "-O1", "mlp_main.c", "./mlp.so", "-Wl,-rpath,$ORIGIN", "-lm", "-o", "mlp"], cwd=tmp_path, check=False)
+    assert built.returncode == 0
+    assert subprocess.run(["./mlp"], cwd=tmp_path, capture_output=True, text=True, check=False).stdout == "ok\n"
+    program = program_file.parsed(PROGRAM)
+    draw = np.random.default_rng(1)
+    x, y = draw.standard_normal((7, 64), np.float32), draw.integers(0, 10, 7)               # another size than the library was made at
+    made = program.forward({"X": x, "Y": y})
+    found = gradients(made["L"], list(program.trained.values()))
+    weights = {name: p.numpy() for name, p in program.parameters.items()}
+    library = caten.load(tmp_path / "mlp.so")
+    np.testing.assert_allclose(library.mlp_forward(X=x, **weights), made["P"].numpy(), rtol=2e-5, atol=2e-6)
+    results = library.mlp_backward(X=x, Y=y, **weights)
+    for got, want in zip(results, [made["L"], *found], strict=True):
+        np.testing.assert_allclose(got, want.numpy(), rtol=2e-5, atol=2e-6)
+
+
+def test_lowered_programs_are_texts_for_caten(tmp_path: Path) -> None:
+    """Names and sizes are those of the program; its stages take them, and its errors keep the exit codes."""
+    done = daten("lower", "-", cwd=tmp_path, stdin=PROGRAM)
+    assert done.stdout.startswith("(tensor program_forward\n  (outputs P)\n  (buffer X f32 (B 64) (0 1) in)")
+    assert "(outputs L grad_W1 grad_b1 grad_W2 grad_b2)" in done.stdout
+    done = daten("compile", "--forward", "-", "--emit=c", "-o", "-", cwd=tmp_path, stdin=PROGRAM)
+    assert "int32_t ct_program_forward(" in done.stdout
+    assert "ct_program_backward" not in done.stdout
+    done = daten("compile", "-", "-O7", cwd=tmp_path, stdin=PROGRAM)
+    assert (done.returncode, "unknown option '-O7' [E901]" in done.stderr) == (2, True)
+    done = daten("show", "-", "--dot", "p.dot", "--html", "p.html", cwd=tmp_path, stdin=PROGRAM)
+    assert done.returncode == 0
+    assert (tmp_path / "p.dot").read_text().startswith("digraph")
+    assert "grad_W2" in (tmp_path / "p.html").read_text()
+
+
+def test_names_that_loops_have_are_given_another_letter() -> None:
+    """An input `i`, and a size `p`, are not the variables of loops."""
+    text = PROGRAM.replace('X = "X{float}[B 64]"', 'i = "i{float}[p 64]"').replace("{int64}[B]", "{int64}[p]").replace("layer X", "layer i")
+    forward, backward = lowered(program_file.parsed(text), {"i": np.zeros((4, 64), np.float32), "Y": np.zeros(4, np.int64)}, "net", True)
+    assert [b.name for b in forward.program.buffers.values()][:2] == ["i_", "W1"]
+    assert forward.sizes == backward.sizes == {"p_": 4}
+    assert not forward.fixed
+
+
+@pytest.mark.parametrize(("shape", "extents", "fixed"), [("(B 24)", "B 24", {}), ("(B 6 -1)", "B 6 4", {}), ("-1", "(* 24 B)", {}), ("(4 B 6)", "4 B 6", {}),
+                                                         ("(8 -1)", "8 6", {"B": 2}), ("(2 24)", "2 24", {"B": 2}), ("(16 3)", "16 3", {"B": 2})])
+def test_a_reshape_to_sizes_keeps_them(shape: str, extents: str, fixed: dict[str, int]) -> None:
+    """To numbers, it makes a program for these sizes alone: others would give another shape."""
+    program = program_file.parsed(f'[inputs]\nX = "X{{float}}[B 4 6]"\n[main]\ncode = "(set P (exp (reshape X :shape {shape})))"\n')
+    X = np.arange(48, dtype=np.float32).reshape(2, 4, 6) / 48
+    (made,) = lowered(program, {"X": X}, "net", True)
+    assert made.fixed == fixed
+    assert f"(buffer P f32 ({extents}) " in show(made.program)
+    want = np.exp(X).reshape([2 if e == "B" else int(e) for e in shape.strip("()").split()])
+    np.testing.assert_allclose(program.forward({"X": X})["P"].numpy(), want, rtol=1e-6)
+
+
+def test_other_shapes_are_refused_in_place() -> None:
+    for words, message in (("(reshape X)", "reshape takes one array"), ("(reshape X :shape (7 -1))", "cannot be reshaped to"), ("(reshape X :size 3)", "reshape takes")):
+        program = program_file.parsed(f'[inputs]\nX = "X{{float}}[B 4 6]"\n[main]\ncode = "(set P {words})"\n', "net.toml")
+        with pytest.raises(CatenError, match=message) as caught:
+            program.forward({"X": np.zeros((2, 4, 6), np.float32)})
+        place = caught.value.diagnostics[0].place
+        assert place is not None
+        assert (place.file, place.line, place.column) == ("net.toml [main]", 1, 9)
+
+
+@pytest.mark.slow
+def test_kernels_are_timed(tmp_path: Path) -> None:
+    done = daten("profile", "-", "--size", "B=16", "--trace", "t.json", cwd=tmp_path, stdin=PROGRAM)
+    assert done.returncode == 0, done.stderr
+    head, *rows = done.stdout.splitlines()
+    assert head.split() == ["time", "share", "GFLOP/s", "GB/s", "of", "peak", "kernel"]
+    kernels = [row for row in rows if " <- " in row]
+    events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    assert len(events) == len(kernels) >= 8
+    assert all(a["ts"] + a["dur"] <= b["ts"] + 0.01 for a, b in itertools.pairwise(events))
+    shares = [float(row.split("%")[0].split()[-1]) for row in kernels]
+    assert 90 <= sum(shares) <= 110
+    assert "kernels, " in rows[-2]
+    assert "limits of this machine" in rows[-1]
 
 
 def test_only_parameters_with_grad_are_trained(tmp_path: Path) -> None:

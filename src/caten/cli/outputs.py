@@ -92,12 +92,14 @@ class Production:
         return self.library.built(product)
 
     def example(self) -> str:
-        """A C program that calls the library under its final name and checks the results."""
-        if not self.rendered.ops:
-            raise UsageError(Diagnostic("E915", "an example compares with the spec as written, "
-                                                "and the input is the text of a later stage",
-                                        hint="start from the spec"))
-        written = [as_reference(p.without(Opt).adding(Opt(0))) for p in self.rendered.ops]
+        """A C program that calls the library under its final name and checks the results, against the operators as
+        written, or the values of a text as they stand there. UsageError E915 for the text of a later level."""
+        for p in self.programs:
+            if isinstance(p, LoopProgram):
+                raise UsageError(Diagnostic("E915", "an example compares with the spec as written, "
+                                                    "and the input is the text of a later stage",
+                                            hint="start from the spec, or from the text of caten ir"))
+        written = [as_reference(p.without(Opt).adding(Opt(0))) for p in self.rendered.ops or self.programs]
         loops = [driver.advance(p, "loop", self.request.options) for p in written]
         return example(self.rendered.manifest, driver.render(loops, self.request.options), self.name, self._needed())
 

@@ -10,8 +10,8 @@ the order of arguments and of checks.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 from ..core.expr import Var
 from ..core.node import Node
@@ -50,6 +50,9 @@ NAMES: dict[type[Node], tuple[str, ...]] = {
 NO_PART = (Doc, Source, Signature, AnyAxes, At, Attribute, Reference, GradientBody, Case)
 
 
+P = TypeVar("P", bound=Program)
+
+
 @frozen
 class Structure:
     """`tokens`: the structure as text. `names`: the names in the order of their numbers."""
@@ -69,7 +72,12 @@ def structure(program: OpProgram) -> Structure:
 
 def with_names(program: OpProgram, names: Sequence[str]) -> OpProgram:
     """The operator with other names, in the order of their numbers. Everything outside the structure stays."""
-    given = dict(zip(structure(program).names, names, strict=True))
+    return renamed(program, dict(zip(structure(program).names, names, strict=True)))
+
+
+def renamed(program: P, names: Mapping[str, str]) -> P:
+    """A program with other names for some of its arrays, sizes, values and variables. Nothing outside the structure
+    changes. A new name must not be in the program already: `names_of` tells."""
     memo: dict[Node, Node] = {}
 
     def go(node: Node) -> Node:
@@ -77,11 +85,20 @@ def with_names(program: OpProgram, names: Sequence[str]) -> OpProgram:
             new = node.map(go)
             for field in NAMES.get(type(node), ()):
                 value = getattr(node, field)
-                new = new.replace(**{field: given.get(value, value) if isinstance(value, str)
-                                     else tuple([given[name] for name in value])})
+                new = new.replace(**{field: names.get(value, value) if isinstance(value, str)
+                                     else tuple([names.get(name, name) for name in value])})
             memo[node] = new
         return memo[node]
     return program.replace(clauses=tuple([c if isinstance(c, NO_PART) else go(c) for c in program.clauses]))
+
+
+def names_of(program: Program) -> frozenset[str]:
+    """The names of its arrays, sizes, values and variables."""
+    writer = _Writer(NAMES)
+    for clause in program.clauses:
+        if not isinstance(clause, NO_PART):
+            writer.write(clause)
+    return frozenset(writer.numbers)
 
 
 def spelling(program: Program) -> str:
