@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from caten import attach
+from caten import attach, driver
 from caten.benchmarking import limits, measure, timing
 from caten.benchmarking.limits import Limits
 from caten.benchmarking.results import spelled
-from caten.compiler import Built, Compilation
+from caten.compiler import Compilation
 from caten.core.expr import Var
 from caten.core.node import Node
 from caten.core.numpy_types import numpy_dtype
@@ -102,7 +102,7 @@ def profiled(made: Lowered, wants_machine: bool = True) -> Profile:
         calls.append(call.bind(**given, **{s: made.sizes[s] for s in _own_sizes(call) if s in made.sizes}))
         calls[-1]()                                         # what follows reads it
     starts, taken = _rounds(calls)
-    kernels = [Timed(line, k.form, float(np.median(seconds)), start, seconds[-1], *_work(program, built, listing))
+    kernels = [Timed(line, k.form, float(np.median(seconds)), start, seconds[-1], *_work(program, listing))
                for line, k, seconds, start, program
                in zip(listing.lines(), listing.kernels, taken, starts, apart, strict=True)]
     return Profile(made.program.name, tuple(kernels), _in_one_call(made), _limits() if wants_machine else None)
@@ -159,9 +159,9 @@ def _in_one_call(made: Lowered) -> float:
     return float(np.median(seconds))
 
 
-def _work(program: TensorProgram, built: Built, listing: Listing) -> tuple[int, int]:
+def _work(program: TensorProgram, listing: Listing) -> tuple[int, int]:
     """Floating-point operations, and the bytes of the arrays that it reads and writes."""
-    loops = next(p for p in built.programs if p.name == program.name)
+    loops = driver.unscheduled(program, options())
     moved = sum([prod([listing.extent(e) for e in b.shape]) * numpy_dtype(b.type).itemsize
                  for b in program.all(Buffer)])
     return work_formulas.at(work_formulas.flops(loops), listing.sizes), moved

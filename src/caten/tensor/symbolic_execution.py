@@ -191,6 +191,9 @@ class Execution:
         s, is_down = upward(s, frozenset(self.names_of_loops()))
         if is_down:
             self.down.add(s.name)
+        if (s.lo, s.hi, s.step) == (ZERO, ONE, ONE):                        # its axis would be in the way: g · O + o
+            self.block(substitute(s.body, {Var(s.name, "i64"): ZERO}))
+            return
         if s.step is not ONE:
             raise DoesNotFit(f"the step of the loop over '{s.name}' is neither 1 nor -1", s)
         if any(isinstance(n, Aref) for b in (s.lo, s.hi) for n in b.unique()):

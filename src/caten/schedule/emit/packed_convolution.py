@@ -38,6 +38,8 @@ def emit_packed_convolution(draft: Draft, chain: Chain, c: Contraction, plan: Pa
     draft.take("reorder", *outside, oo, co, *around, oio, ci, *window, oii, *inside)
     left = draft.stage(around[0], c.left.buffer, "read", "scratch", oio, ci, *window, oii)
     right = draft.stage(oio, c.right.buffer, "read", "scratch", ci, *window, *inside)
+    for tile in (left.tile, right.tile):
+        draft.try_steps(("precompute", tile))               # the ReLU of the layer before
     lanes = min(plan.width, plan.lanes) if len(inside) > 1 else plan.lanes
     sums = accumulate_in_registers(draft, ci, c.out.buffer, oii, *inside, how="partial", keep_conditions=True,
                                    finish=partial(_check_epilogue, pixels=inside, lanes=lanes))

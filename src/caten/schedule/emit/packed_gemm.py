@@ -41,8 +41,7 @@ def emit_packed_gemm(draft: Draft, chain: Chain, c: Contraction, plan: PackedGem
     right_axes = (*(() if lines else (jo,)), ki, *inner, ji)
     right = draft.stage(iio if lines else io, c.right.buffer, "read", "scratch", *right_axes)
     for panel in (left.tile, right.tile) if lines else (right.tile, left.tile):      # the outer panel first
-        while draft.try_steps(("precompute", panel)):                   # (float) A · B, alpha · A · B
-            pass
+        draft.try_steps(("precompute", panel))                          # (float) A · B, alpha · A · B
     if context.threads and plan.parallel_panels:
         draft.take("parallel", jc)
         inside = False
