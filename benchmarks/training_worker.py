@@ -98,7 +98,7 @@ def classes(draw: np.random.Generator, shape: tuple[int, ...]) -> tuple[np.ndarr
 
 def daten(network: str, given: Arrays, batch: tuple[np.ndarray, np.ndarray], threads: int) -> Callable[[], float]:
     """Steps by daten."""
-    from daten import Tensor, apply, optim, use
+    from daten import Tensor, apply, jit, optim, use
     if threads > 1:
         use("clang", config={"OMP": 1})
     p = {name: Tensor(a, requires_grad=True) for name, a in given.items()}
@@ -139,11 +139,15 @@ def daten(network: str, given: Arrays, batch: tuple[np.ndarray, np.ndarray], thr
                     h = o.sigmoid() * c.tanh()
                 return h @ p["w"] + p["c"]
 
-    def step() -> float:
-        loss = apply("cross_entropy", forward(Tensor(batch[0])), Tensor(batch[1]))
+    @jit
+    def changed(x: Any, y: Any) -> Any:
+        loss = apply("cross_entropy", forward(x), y)
         loss.backward()
         descent.step(loss)
-        return float(loss.item())
+        return loss
+
+    def step() -> float:
+        return float(changed(*batch).item())
     return step
 
 

@@ -2,7 +2,7 @@
 
     python samples/daten/characters.py [STEPS]
 
-It takes some minutes for 400 steps.
+400 steps take half a minute, after 15 s for the first.
 """
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from daten import Tensor, apply, nn, no_grad, optim, random
+from daten import Tensor, apply, jit, nn, no_grad, optim, random
 
 WIDTH, HEADS, LAYERS, TIME, BATCH = 96, 4, 2, 64, 16
 
@@ -58,13 +58,17 @@ def main(steps: int = 400) -> list[float]:
     optimizer, rate = optim.AdamW(model.parameters(), lr=0.0), optim.cosine(2e-3, steps, warmup=steps // 10)
     losses: list[float] = []
     start = time.perf_counter()
+
+    @jit
+    def learn(given: Tensor, following: Tensor) -> Tensor:
+        loss = apply("cross_entropy", model(given), following)
+        loss.backward()
+        optimizer.step(loss)
+        return loss
     for step in range(steps):
         starts = draw.integers(0, len(tokens) - TIME - 1, BATCH)[:, None] + np.arange(TIME)
-        loss = apply("cross_entropy", model(Tensor(tokens[starts])), Tensor(tokens[starts + 1].reshape(-1)))
-        loss.backward()
         optimizer.lr = rate(step)
-        optimizer.step(loss)
-        losses.append(loss.item())
+        losses.append(learn(tokens[starts], tokens[starts + 1].reshape(-1)).item())
         if step % 50 == 0 or step == steps - 1:
             print(f"step {step}: loss {losses[-1]:.3f}, {time.perf_counter() - start:.1f} s", flush=True)
     written = list(tokens[:TIME])

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from sklearn.datasets import load_digits
 
-from daten import Tensor, apply, nn, no_grad, optim, random
+from daten import Tensor, apply, jit, nn, no_grad, optim, random
 
 BATCH = 64
 
@@ -59,13 +59,17 @@ def learned(network: Callable[[], nn.Module], epochs: int) -> tuple[list[float],
     X, Y, others, truth = data()
     optimizer = optim.AdamW(model.parameters(), lr=2e-3)
     draw, losses = np.random.default_rng(0), list[float]()
+
+    @jit
+    def step(x: Tensor, y: Tensor) -> Tensor:
+        loss = apply("cross_entropy", model(x), y)
+        loss.backward()
+        optimizer.step(loss)
+        return loss
     for _ in range(epochs):
         order = draw.permutation(len(Y))
         for rows in np.split(order, range(BATCH, len(Y), BATCH)):
-            loss = apply("cross_entropy", model(Tensor(X[rows])), Tensor(Y[rows]))
-            loss.backward()
-            optimizer.step(loss)
-            losses.append(loss.item())
+            losses.append(step(X[rows], Y[rows]).item())
     with no_grad():
         right = model(Tensor(others)).numpy().argmax(1) == truth
     return losses, float(right.mean())

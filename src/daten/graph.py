@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -16,12 +17,13 @@ RECORDS: ContextVar[bool] = ContextVar("records", default=True)         # do gra
 @dataclass(eq=False)
 class Leaf:
     """An array that is there. `stays`: a parameter, whose extents are the same in the next graph; `fixed`: of another
-    array the axes of which this is so."""
+    array the axes of which this is so. `holder`: the tensor that has it, if it stays."""
 
     array: np.ndarray
     dtype: str
     stays: bool = False
     fixed: frozenset[int] = frozenset()
+    holder: Any = None                                          # a weak reference
 
     @property
     def shape(self) -> Shape:

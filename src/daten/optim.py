@@ -22,6 +22,7 @@ from caten.core.numpy_types import numpy_dtype
 from .graph import Leaf, Ref
 from .realization import run
 from .tensor import Tensor
+from .tracing import drawn, give, happens, hold
 
 _WITH_NEXT_STEP: WeakValueDictionary[int, Tensor] = WeakValueDictionary()       # by id: == compares elements
 
@@ -42,27 +43,34 @@ class Optimizer(ABC):
     def step(self, *others: Tensor) -> None:
         """Change each parameter that has a gradient, and forget the gradients. `others`, such as the loss, are computed
         in the same call."""
-        self.steps += 1
+        happens(self._count)
+        numbers: dict[tuple[str, str], Tensor] = {}
         waiting = list(_WITH_NEXT_STEP.values())
         wanted = [t._ref for t in (*others, *waiting)]
         made: list[tuple[int, Tensor, list[Tensor]]] = []
         for n, p in enumerate(self.parameters):
             if p.grad is not None:
-                new, states = self.changed(p, p.grad, self.kept[n], partial(_number, like=p))
+                new, states = self.changed(p, p.grad, self.kept[n], partial(_number, numbers, p))
                 made.append((n, new, states))
                 wanted += [t._ref for t in (new, *states)]
         run(wanted)
         for n, new, states in made:
             p = self.parameters[n]
-            p._ref, p.grad = _leaf(new), None
-            self.kept[n] = [Tensor(_leaf(s)) for s in states]
+            give(p, new._ref)
+            p.grad = None
+            for kept, s in zip(self.kept[n], states, strict=True):
+                give(kept, s._ref)
         for t in waiting:
-            t._ref = _leaf(t)
+            give(t, t._ref)
             _WITH_NEXT_STEP.pop(id(t), None)
+
+    def _count(self) -> None:
+        self.steps += 1
 
     @abstractmethod
     def changed(self, p: Tensor, gradient: Tensor, states: list[Tensor], number: Any) -> tuple[Tensor, list[Tensor]]:
-        """The new parameter and the new states. `number(x)`: a number that may differ from step to step."""
+        """The new parameter and the new states. `number(name, function)`: a number that may differ from step to
+        step."""
 
     def zero_grad(self) -> None:
         """Forget the gradients."""
@@ -100,10 +108,11 @@ class SGD(Optimizer):
     def changed(self, p: Tensor, gradient: Tensor, states: list[Tensor], number: Any) -> tuple[Tensor, list[Tensor]]:
         """As the class says."""
         g = gradient + p * self.weight_decay if self.weight_decay else gradient
+        rate = number("rate", lambda: self.lr)
         if not self.momentum:
-            return p - number(self.lr) * g, []
+            return p - rate * g, []
         v = states[0] * self.momentum + g
-        return p - number(self.lr) * (g + v * self.momentum if self.nesterov else v), [v]
+        return p - rate * (g + v * self.momentum if self.nesterov else v), [v]
 
 
 class Adam(Optimizer):
@@ -122,10 +131,11 @@ class Adam(Optimizer):
         g = gradient + p * self.weight_decay if self.weight_decay and not self.decoupled else gradient
         b1, b2 = self.betas
         m, v = states[0] * b1 + g * (1 - b1), states[1] * b2 + g * g * (1 - b2)
-        step = number(self.lr / (1 - b1 ** self.steps)) * m / (
-            (v * number(1 / (1 - b2 ** self.steps))).sqrt() + self.eps)
-        rest = p - number(self.lr * self.weight_decay) * p if self.weight_decay and self.decoupled else p
-        return rest - step, [m, v]
+        step = number("rate", lambda: self.lr / (1 - b1 ** self.steps)) * m / (
+            (v * number("scale", lambda: 1 / (1 - b2 ** self.steps))).sqrt() + self.eps)
+        if self.weight_decay and self.decoupled:
+            p = p - number("decay", lambda: self.lr * self.weight_decay) * p
+        return p - step, [m, v]
 
 
 class AdamW(Adam):
@@ -154,7 +164,7 @@ class Lion(Optimizer):
         direction = (states[0] * b1 + gradient * (1 - b1)).sign()
         if self.weight_decay:
             direction = direction + p * self.weight_decay
-        return p - number(self.lr) * direction, [states[0] * b2 + gradient * (1 - b2)]
+        return p - number("rate", lambda: self.lr) * direction, [states[0] * b2 + gradient * (1 - b2)]
 
 
 def with_next_step(tensor: Tensor, value: Tensor) -> None:
@@ -201,14 +211,15 @@ def clip_norm(parameters: Sequence[Tensor], greatest: float) -> Tensor:
     return found
 
 
-def _number(value: float, like: Tensor) -> Tensor:
-    return Tensor(np.asarray(value, numpy_dtype(like._ref.dtype)))
+def _number(known: dict[tuple[str, str], Tensor], like: Tensor, name: str, value: Callable[[], float]) -> Tensor:
+    """A number of a step: one for all parameters of a type."""
+    dtype = like._ref.dtype
+    if (name, dtype) not in known:
+        known[name, dtype] = Tensor(drawn(lambda: np.asarray(value(), numpy_dtype(dtype)), dtype))
+    return known[name, dtype]
 
 
 def _zeros(p: Tensor) -> Tensor:
-    return Tensor(Ref(Leaf(np.zeros(p.shape, numpy_dtype(p._ref.dtype)), p._ref.dtype, stays=True)))
-
-
-def _leaf(t: Tensor) -> Ref:
-    array = t.numpy()
-    return Ref(Leaf(array, t._ref.dtype, stays=True))
+    made = Tensor(Ref(Leaf(np.zeros(p.shape, numpy_dtype(p._ref.dtype)), p._ref.dtype)))
+    hold(made)
+    return made

@@ -19,7 +19,7 @@ from caten.compiler import Compilation
 from caten.core.expr import Var
 from caten.core.node import Node
 from caten.core.numpy_types import numpy_dtype
-from caten.core.program import Buffer, Check, Opt, Outputs, Size, Target
+from caten.core.program import Buffer, Check, Ensure, Opt, Outputs, Size, Target
 from caten.errors import ToolError
 from caten.runtime import work_formulas
 from caten.tensor.fused_text import fused
@@ -113,12 +113,13 @@ def _alone(whole: TensorProgram, kernel: FusedKernel, listing: Listing) -> Tenso
     stored, read = listing.operands(kernel)
     ins = [_buffer(name, listing, "in") for name in read]
     outs = [_buffer(name, listing, "out") for name in stored]
-    rows = {n.row for n in kernel.unique() if isinstance(n, Inside)}
     used = {v.name for node in (kernel, *ins, *outs) for v in node.unique() if isinstance(v, Var)}
+    known = [e for e in whole.all(Ensure) if e.cond.variables <= used]      # its indices may rest on them
+    rows = {n.row for n in kernel.unique() if isinstance(n, Inside)} | {e.row for e in known}
     facts: list[Node] = [s for s in whole.all(Size) if s.name in used]
     return TensorProgram(f"{whole.name}_{kernel.name}", (
         Outputs(tuple([b.name for b in outs])), *ins, *facts, *whole.all(Target), *whole.all(Opt), *outs,
-        *[c for c in whole.all(Check) if c.row in rows], kernel,
+        *[c for c in whole.all(Check) if c.row in rows], *known, kernel,
         *[Output(b.name, name) for b, name in zip(outs, stored, strict=True)]))
 
 
@@ -161,7 +162,7 @@ def _in_one_call(made: Lowered) -> float:
 
 def _work(program: TensorProgram, listing: Listing) -> tuple[int, int]:
     """Floating-point operations, and the bytes of the arrays that it reads and writes."""
-    loops = driver.unscheduled(program, options())
+    loops = driver.advance(program.without(Opt).adding(Opt(0)), "loop", options())
     moved = sum([prod([listing.extent(e) for e in b.shape]) * numpy_dtype(b.type).itemsize
                  for b in program.all(Buffer)])
     return work_formulas.at(work_formulas.flops(loops), listing.sizes), moved

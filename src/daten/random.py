@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .tensor import Tensor
+from .tracing import drawn
 
 
 class Source:
@@ -15,7 +16,7 @@ class Source:
 
     def key(self) -> Tensor:
         """A new key for an operator such as `dropout`: two numbers of 32 bits."""
-        return Tensor(self.numbers.integers(0, 1 << 32, 2, np.uint32))
+        return Tensor(drawn(lambda: self.numbers.integers(0, 1 << 32, 2, np.uint32), "u32"))
 
     def uniform(self, shape: tuple[int, ...], bound: float, dtype: str = "float32") -> np.ndarray:
         """Numbers between -bound and bound."""

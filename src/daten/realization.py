@@ -14,6 +14,7 @@ from .assembly import Key, assembled, key_of, leaves_of
 from .extents import Recipe
 from .graph import Call, Ref
 from .settings import forgotten_by_use, options
+from .tracing import ACTIVE
 
 COMPILED: dict[Key, list[tuple[Recipe, Operator]]] = {}      # of one key: for other extents
 forgotten_by_use(COMPILED.clear)
@@ -27,9 +28,12 @@ def run(wanted: Sequence[Ref]) -> None:
     calls, leaves = leaves_of(todo)
     operator = _operator(todo, calls, leaves)
     made: Any = operator(*[r.array for r in leaves])
-    for r, array in zip(todo, made if isinstance(made, tuple) else (made,), strict=True):
+    results = [np.asarray(array) for array in (made if isinstance(made, tuple) else (made,))]
+    trace = ACTIVE.get()
+    if trace is not None:
+        trace.called(operator, leaves, results)
+    for r, result in zip(todo, results, strict=True):
         assert isinstance(r.node, Call)
-        result = np.asarray(array)
         result.flags.writeable = False
         r.node.computed[r.index] = result
         if r.node.stops and all(c is not None for c in r.node.computed):

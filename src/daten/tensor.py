@@ -23,6 +23,7 @@ from .graph import RECORDS, Call, Constant, Leaf, Node, Ref, called, in_order, r
 from .operands import cast, leaf, operands
 from .realization import run
 from .settings import options
+from .tracing import ACTIVE, give, hold
 
 # Operators that take other types: the kinds of elements that they do not take, and what these are converted to.
 OTHERWISE = {**dict.fromkeys(("sum", "prod", "cumsum", "cumprod"), (("bool",), "int64")),
@@ -42,9 +43,9 @@ class Tensor:
         by DLPack or the buffer protocol, and is copied."""
         ref = data._ref if isinstance(data, Tensor) else data if isinstance(data, Ref) else leaf(data, dtype)
         self._ref: Ref = ref if dtype is None else cast(ref, type_named(dtype))
-        if requires_grad and isinstance(ref.node, Leaf):
-            ref.node.stays = True
         self.requires_grad = requires_grad
+        if requires_grad:
+            hold(self)
         self.grad: Tensor | None = None
 
     # ---- what it is
@@ -101,7 +102,11 @@ class Tensor:
     # ---- its value
 
     def numpy(self) -> np.ndarray:
-        """The array, computed if it is not there."""
+        """The array, computed if it is not there. TypeError inside of a function that `jit` traces."""
+        trace = ACTIVE.get()
+        if trace is not None and trace.knows(self._ref.array) and not isinstance(self._ref.node, Constant):
+            raise TypeError(f"{self!r} has another value each time: jit runs the function for the first time, and only "
+                            f"what it computes after that. Ask for values outside of it")
         run([self._ref])
         return _array(self._ref)
 
@@ -188,9 +193,10 @@ class Tensor:
         new = leaf(np.asarray(value), self.dtype)
         if new.shape != self.shape:
             raise ValueError(f"{self!r} cannot have a value of shape {new.shape}")
-        assert isinstance(new.node, Leaf)
-        new.node.stays = self._ref.stays
-        self._ref = new
+        if self._ref.stays:
+            give(self, new)
+        else:
+            self._ref = new
 
     # ---- operators
 

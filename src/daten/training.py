@@ -9,6 +9,7 @@ import numpy as np
 
 from . import optim
 from .graph import Ref, in_order
+from .jit import jit
 from .realization import run
 from .tensor import Tensor
 
@@ -30,16 +31,19 @@ def epoch(loss_of: Callable[[dict[str, np.ndarray]], Tensor], optimizer: optim.O
     """One pass over the data; the mean loss. `clip`: the greatest norm of the gradients, 0 for any. `find_nan`: a loss
     that is no number raises FloatingPointError, with the operator that made the first. `step` is called after each
     batch."""
-    total, count = 0.0, 0
-    for rows in batches(data, batch, draw):
-        number = len(next(iter(rows.values())))
+    @jit
+    def changed(rows: dict[str, Any]) -> Tensor:
         loss = loss_of(rows)
         loss.backward()
         if clip:
             optim.clip_norm(optimizer.parameters, clip)
-        before = [p._ref for p in optimizer.parameters]
         optimizer.step(loss)
-        value = loss.item()
+        return loss
+    total, count = 0.0, 0
+    for rows in batches(data, batch, draw):
+        number = len(next(iter(rows.values())))
+        before = [p._ref for p in optimizer.parameters]
+        value = changed(rows).item()
         if find_nan and math.isnan(value):
             for p, old in zip(optimizer.parameters, before, strict=True):
                 p._ref = old

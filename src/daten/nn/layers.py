@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from .. import random
-from ..graph import Leaf
 from ..optim import with_next_step
 from ..tensor import Tensor, apply, one
+from ..tracing import hold
 from .module import Module
 
 
@@ -21,8 +21,7 @@ def parameter(values: np.ndarray) -> Tensor:
 def buffer(values: np.ndarray) -> Tensor:
     """A tensor that belongs to a module, and is not trained."""
     made = Tensor(values)
-    if isinstance(made._ref.node, Leaf):
-        made._ref.node.stays = True
+    hold(made)
     return made
 
 
