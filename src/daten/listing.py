@@ -19,6 +19,7 @@ from caten.tensor.values import (
     TensorProgram,
     Value,
     operands_of,
+    reads_of,
     shapes_of,
     types_of,
 )
@@ -52,6 +53,7 @@ class Listing:
         self.made = {name: n for n, k in enumerate(kernels) for d in k.definitions for name in d.names}
         self.read = {name for n, k in enumerate(kernels) for d in k.definitions for name in operands_of(d.value)
                      if self.made.get(name, n) != n}
+        self.read |= {r.buffer for check in program.checks for r in reads_of(check.cond)}
 
     def lines(self) -> Iterator[str]:
         """One instruction a line: results <- kernel(operands)."""

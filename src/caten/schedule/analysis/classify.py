@@ -96,8 +96,8 @@ def contraction(program: LoopProgram, chain: Chain) -> Contraction | None:
             pass
         case _:
             return None
-    reads = list({n: None for n in value.unique() if isinstance(n, Aref)})
-    if len(reads) != 2 or out.buffer in (reads[0].buffer, reads[1].buffer):
+    reads = operands(value, chain.names)
+    if len(reads) != 2 or any(isinstance(n, Aref) and n.buffer == out.buffer for n in value.unique()):
         return None
     groups: dict[tuple[bool, ...], list[str]] = {}
     for name in chain.names:
@@ -118,6 +118,20 @@ def contraction(program: LoopProgram, chain: Chain) -> Contraction | None:
     constant = {loop.name for loop in chain.loops if trip_count(loop) is not None}
     sums = tuple(sorted(sums, key=constant.__contains__))
     return Contraction(out, left, right, batch, one, other, sums)
+
+
+def operands(product: Op, names: tuple[str, ...]) -> list[Aref]:
+    """The two operands of a product: what it reads, or in each factor the element that varies with the loops of all
+    that is read there, such as A in (A[i, p] · scale[p] + shift[p]) · B[p, j]. Others if there are no two."""
+    reads = list({n: None for n in product.unique() if isinstance(n, Aref)})
+    if len(reads) <= 2:
+        return reads
+    found: list[Aref] = []
+    for factor in product.args:
+        own = list({n: None for n in factor.unique() if isinstance(n, Aref)})
+        varies = {name for name in names if mentions(tuple(own), (name,))}
+        found += [n for n in own if all(mentions(n, (name,)) for name in varies)][:1]
+    return found
 
 
 def under(body: tuple[Stmt, ...]) -> tuple[tuple[Expr, ...], tuple[Stmt, ...]]:
