@@ -28,6 +28,7 @@ from ..loop.statements import For
 from ..tensor.values import Axis, reads_of
 
 ZERO = index(0)
+LONG = 1 << 62
 
 
 @frozen
@@ -146,8 +147,9 @@ class _Solving:
             self.set(axis, canonical(Op("floordiv", (value, index(step)))))
 
     def to_solve(self, parts: Mapping[Var, Linear]) -> tuple[Var, int]:
-        """The axis that is determined by the others: one with the step 1 if there is one, and the longest."""
-        best = [(abs(c.constant) != 1, not _is_long(self.axes[v].extent), n, v)
+        """The axis that is determined by the others, over which is summed then: the longest, and of these one with the
+        step 1. In 2 · q + a, that is the q of an image, and not the a of a window."""
+        best = [(-_length(self.axes[v].extent), abs(c.constant) != 1, n, v)
                 for n, (v, c) in enumerate(parts.items()) if c.is_constant and c.constant]
         if not best:
             raise _Unsolved
@@ -267,7 +269,8 @@ def _is_one(e: Expr) -> bool:
     return isinstance(e, Const) and e.value == 1
 
 
-def _is_long(e: Expr) -> bool:
-    """May it be long? A size may."""
-    return not isinstance(e, Const) or e.value > 16
+def _length(e: Expr) -> int:
+    """The number of values of an axis; of a size, more than any that is known, and more of a formula, as the extents of
+    the result of a convolution are beside those of its window."""
+    return int(e.value) if isinstance(e, Const) else LONG + (not isinstance(e, Var))
 

@@ -324,7 +324,24 @@ def _tiles(line: Axis, column: Axis, plan: PackedConvolution) -> Any:
 
 def _windows(p: Product, context: PlanContext) -> PackedConvolution:
     follow = p.left_along == p.sums[-1].name and all(axis.count is not None for axis in p.sums[1:])
-    return replace(_packed_convolution(p, context), transpose_left=follow)
+    return _for_few_pixels(p, replace(_packed_convolution(p, context), transpose_left=follow))
+
+
+def _for_few_pixels(p: Product, plan: PackedConvolution) -> PackedConvolution:
+    """The plan with the register tile that covers an image of constant extents with the fewest pixels outside: 3 × 3
+    weights, of which the gradient is a convolution with windows as large as images, are one vector of 4 × 4."""
+    if plan.lines == 1 or p.columns[-2].count is None or p.columns[-1].count is None:
+        return plan
+    lines, columns = p.columns[-2].count, p.columns[-1].count
+
+    def covered(tile: tuple[int, int]) -> int:
+        return -(-lines // tile[0]) * -(-columns // tile[1]) * tile[0] * tile[1]
+    pixels = plan.lines * plan.width
+    tiles = [(n // width, width) for n in (pixels, plan.lanes) for width in (plan.width, plan.width // 2)
+             if width and n >= width]
+    best = min(tiles, key=covered)
+    fewer = pixels // (best[0] * best[1])
+    return replace(plan, lines=best[0], width=best[1], rows=plan.rows * fewer)
 
 
 def small_product(p: Product, context: PlanContext) -> Version:
