@@ -17,6 +17,7 @@ from caten.loop import verifier
 from caten.loop.statements import LoopProgram, Repeat
 from caten.options import Options
 from caten.render.scratch_memory import layout
+from caten.schedule.primitives.flatten import flatten
 from caten.semantics.interpret import run
 
 LAYER = '''[[composite]]
@@ -149,3 +150,31 @@ def test_repeats_are_verified(text: str, code: str, message: str) -> None:
     assert refused.value.diagnostics[0].code == code
     assert message in refused.value.diagnostics[0].message
     verifier.verify(resolve(read(show(program).replace(text, "(repeat k (X Z))"))[0]))
+
+
+def test_arrays_of_repeated_kernels_are_flattened_together() -> None:
+    """The one of the kernel, those in its place, and through another repeat those in theirs; no others."""
+    program = resolve(read("""(loop p (buffer X f32 (N 4) (0 1) in) (buffer V f32 (N 4) (0 1) in) (buffer U f32 (N 4) (0 1) in) (buffer Y f32 (N) (0) inout)
+      (buffer Z f32 (N) (0) inout) (size N)
+      (kernel k (for i 0 N 1 serial (incf (aref Y i) (aref X i 1)))) (repeat k (X V) (Y Z))
+      (kernel l (for j 0 N 1 serial (incf (aref Z j) (aref U j 2)))) (repeat l (U V)))""")[0])
+    for array in ("X", "V", "U"):
+        made, _ = flatten(program, array, 0)
+        verifier.verify(made)
+        assert [len(made.buffers[name].axes) for name in ("X", "V", "U")] == [1, 1, 1]
+    alone, _ = flatten(program.without(Repeat), "X", 0)
+    assert [len(alone.buffers[name].axes) for name in ("X", "V", "U")] == [1, 2, 2]
+
+
+@pytest.mark.slow
+def test_repeated_convolutions_are_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their filters, which packing flattens, are other arrays in the layers behind."""
+    steps = "\n".join([f"X = relu(conv2d(X, W{n}, padding=[1, 1]))" for n in range(3)])
+    spec = (f'[composite]\nname = "Net"\ninputs = ["X{{float}}[N 16 H W]", {", ".join(f"""{chr(34)}W{n}{{float}}[16 16 3 3]{chr(34)}""" for n in range(3))}]\n'
+            f'outputs = ["Y{{float}}[N 16 H W]"]\n[implementation]\nlang = "python"\ncode = """\n{steps}\nreturn X\n"""\n')
+    monkeypatch.setenv("CATEN_STRICT", "1")
+    net = caten.compile(spec, verify=True)
+    draw = np.random.default_rng(0)
+    x, *weights = [draw.standard_normal(shape).astype(np.float32) for shape in ((2, 16, 9, 11), *[(16, 16, 3, 3)] * 3)]
+    plain = caten.compile(spec, opt=0)
+    np.testing.assert_allclose(net(x, *weights), plain(x, *weights), rtol=1e-3, atol=1e-2)

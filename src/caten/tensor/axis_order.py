@@ -106,8 +106,17 @@ def _orders_of_reads(definitions: Iterable[Define]) -> dict[str, tuple[int, ...]
             found = dict.fromkeys(name for names in sorted(reads, key=len, reverse=True) for name in names)
             at = {name: n for n, name in enumerate(found)}
             places = [at.get(a.name, len(at)) for a in d.value.axes]
+            if isinstance(d.value, Reduce) and _has_windows(d.value):
+                places = list(range(len(places)))       # an image of each filter, not filters of a pixel
             orders[d.name] = tuple(sorted(range(len(places)), key=places.__getitem__))
     return orders
+
+
+def _has_windows(value: Reduce) -> bool:
+    """Does it read an array at sums of its own axes and of those that it sums over, as a convolution does?"""
+    own, over = {a.name for a in value.axes}, {a.name for a in value.over}
+    return any(not own.isdisjoint(names := _variables(i)) and not over.isdisjoint(names)
+               for r in reads_of(value) for i in r.index)
 
 
 def _variables(*exprs: Expr) -> list[str]:

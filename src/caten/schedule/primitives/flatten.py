@@ -8,7 +8,7 @@ from ...core.expr import Expr, Op
 from ...core.node import Node, substitute
 from ...core.program import Buffer
 from ...loop.affine import canonical, linear
-from ...loop.statements import Aref, Local, LoopProgram, Vref
+from ...loop.statements import Aref, Local, LoopProgram, Repeat, Vref
 from ..analysis.loop_queries import local_array, refusal
 from ..step_results import NOTHING, Made
 
@@ -24,8 +24,8 @@ def flatten(program: LoopProgram, array: str, axis: int | None = None) -> tuple[
         (for y 0 4 1 serial                       ->    (for yx 0 32 1 serial
           (for x 0 8 1 serial                             (incf (aref T yx) a))
             (incf (aref T y x) a)))
-    It also works on an argument that is dense with its axes in memory order: the kernels see one axis, and callers pass
-    the array as before.
+    Arrays on which a kernel is repeated are flattened together. It also works on an argument that is dense with its
+    axes in memory order: the kernels see one axis, and callers pass the array as before.
         (fuse i j) (flatten A)
         (buffer A f32 (M N) (0 1) inout)                (buffer A f32 (M N) (0 1) inout (seen (* M N)))
         (for i 0 M 1 serial                       ->    (for ij 0 (* M N) 1 serial
@@ -33,6 +33,24 @@ def flatten(program: LoopProgram, array: str, axis: int | None = None) -> tuple[
             (incf (aref A i j) a)))
     """
     step = f"flatten {array}" + ("" if axis is None else f" {axis}")
+    for name in _like(program, array):
+        program = _flattened(program, name, axis, step)
+    return program, NOTHING
+
+
+def _like(program: LoopProgram, array: str) -> list[str]:
+    """The array, and those that take its place where a kernel is repeated, or whose place it takes."""
+    found, todo = [array], [array]
+    pairs = [pair for again in program.all(Repeat) for pair in again.arrays]
+    while todo:
+        name = todo.pop()
+        new = [other for a, b in pairs if name in (a, b) for other in (a, b) if other not in found]
+        found += dict.fromkeys(new)
+        todo += dict.fromkeys(new)
+    return found
+
+
+def _flattened(program: LoopProgram, array: str, axis: int | None, step: str) -> LoopProgram:
     found = array_of(program, array, step)
     shape = found.axes if isinstance(found, Buffer) else found.shape
     at = len(shape) - 2 if axis is None else axis
@@ -56,7 +74,8 @@ def flatten(program: LoopProgram, array: str, axis: int | None = None) -> tuple[
                 if along == at:
                     raise refusal("E533", step, f"{ref} is a vector along another axis than the last")
                 new[ref] = ref.replace(index=place(ref), axis=-1 if along == len(shape) - 1 else along - (along > at))
-    return substitute(program, new), NOTHING
+    made: LoopProgram = substitute(program, new)
+    return made
 
 
 def array_of(program: LoopProgram, name: str, step: str) -> Array:
