@@ -79,6 +79,38 @@ def test_a_convolution_has_convolutions() -> None:
     assert [type(d.value) for d in made.definitions] == [Reduce, Reduce]
 
 
+def test_windows_with_a_step_are_in_phases() -> None:
+    """Of x, a convolution for each of the 2 · 2 remainders, with windows of a quarter, without a division inside."""
+    made = gradient("return conv2d(x, f, stride=[2, 2], padding=[1, 1])", "x{float}[N C H W]; f{float}[O C 3 3]", wrt=("x",))
+    phased, merged = values(made)
+    assert phased.startswith("(reduce f32 ((i 2) (j 2) (k N) (l C) (m (floordiv (+ H 1) 2)) (n (floordiv (+ W 1) 2))) ((p O) (q 2) (r 2)) add ")
+    assert "(mod" not in phased
+    assert merged == "(compute f32 ((i N) (j C) (k H) (l W)) (read v0 (mod k 2) (mod l 2) i j (floordiv k 2) (floordiv l 2)))"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("call", "sizes"), [
+    ("conv2d(x, f, stride=[2, 2], padding=[1, 1])", "C = 2, H = 7, W = 8, K = 3, L = 3"), ("conv2d(x, f, stride=[3, 2], padding=[0, 2])", "C = 2, H = 10, W = 7, K = 5, L = 3"),
+    ("conv2d(x, f, stride=[2, 2], padding=[1, 1], groups=2)", "C = 1, H = 6, W = 7, K = 3, L = 4"),
+    ("conv2d(x, f, stride=[2, 1], dilation=[2, 1])", "C = 2, H = 11, W = 6, K = 3, L = 3"), ("conv2d(x, f, stride=[4, 3])", "C = 1, H = 9, W = 9, K = 2, L = 3")])
+def test_windows_with_a_step_have_right_gradients(call: str, sizes: str) -> None:
+    groups = 2 if "groups" in call else 1
+    found = caten.test(f"""[composite]
+name = "F"
+inputs = ["x{{float}}[N (* {groups} C) H W]", "f{{float}}[(* {groups} O) C K L]"]
+outputs = ["y{{float}}[...]"]
+
+[composite.implementation]
+lang = "python"
+code = "return {call}"
+
+[[composite.test.case]]
+name = "steps"
+sizes = {{ N = 2, O = 2, {sizes} }}
+""", grad=True)
+    assert found.passed, found.files[0].cases
+
+
 def test_the_second_derivative() -> None:
     """Of x³, as the gradient of the gradient."""
     first = gradient("return x * x * x", "x{float}[N]")

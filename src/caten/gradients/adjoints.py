@@ -18,6 +18,7 @@ al., Getting to the Point: Index Sets and Parallelism-Preserving Autodiff (2021)
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from ..core.dtypes import is_complex, is_float
 from ..core.expr import TRUE, Expr, Op, Var, index, number
@@ -50,6 +51,7 @@ from ..tensor.values import (
 )
 from .formula_adjoints import Leaf, NotDifferentiable, both, holds_bits, times, under, weights
 from .index_inversion import inverse, within
+from .phases import in_phases
 
 OTHER = {"up": "down", "down": "up"}
 
@@ -168,9 +170,16 @@ class Gradients:
         dtype = leaf.dtype
         at = leaf.index if isinstance(leaf, Read) else ()
         element = self.axes(name)
-        own = [Axis(f"({a.name})", a.extent) for a in element]        # those of the readers have the same names
-        found = inverse(at, axes, own, self.context)
-        if found is None:
+        phased = in_phases(at, axes, element)
+        if phased is not None:
+            places = self.table.axis_names.axes(phased.extents)
+            total = self.gathered(phased.at, phased.axes, places, both(_all(phased.conds), substitute(
+                cond, phased.replaced)), substitute(weight, phased.replaced), dtype, phased.inside(places, element))
+            if total is not None:
+                self.seed(name, self.define(Compute(dtype, element, self.read(total, phased.back))))
+                return
+        total = self.gathered(at, axes, element, cond, weight, dtype)
+        if total is None:
             zeros = self.define(Compute(dtype, element, number(0.0, dtype)))
             shape = self.shapes.get(name, ())
             plain = [_unchecked(i) for i in at]
@@ -178,6 +187,17 @@ class Gradients:
             self.seed(name, self.define(Scatter(dtype, zeros, shape, tuple(axes), "add", tuple(plain),
                                                 both(cond, inside), weight)))
             return
+        self.seed(name, total)
+
+    def gathered(self, at: Sequence[Expr], axes: Sequence[Axis], element: Sequence[Axis], cond: Expr, weight: Expr,
+                 dtype: str, inside: Mapping[Expr, tuple[Expr, Expr]] = MappingProxyType({})) -> str | None:
+        """The value over `element` of what the elements over axes that read it at an index give to each; None where the
+        index has no inverse. `inside`: what holds of the elements that anybody reads, each with the two variables that
+        are in it."""
+        own = [Axis(f"({a.name})", a.extent) for a in element]        # those of the readers have the same names
+        found = inverse(at, axes, own, self.context)
+        if found is None:
+            return None
         names = {o.var: a.var for o, a in zip(own, element, strict=True)}
         over = self.table.axis_names.over([a.extent for a in found.free])
         names |= {a.var: p.var for a, p in zip(found.free, over, strict=True)}
@@ -185,20 +205,24 @@ class Gradients:
             a.var: names[a.var] for a in found.free}
         context = within((*element, *over), self.context)
         weight = simplify(_at_indices(weight, solved), context)
-        cond = simplify(_at_indices(cond, solved), context)
+        known = context
+        for fact, pair in inside.items():                   # but an array that is read there ends there, too
+            if not any(all(v.name in i.variables for v in pair if isinstance(v, Var))
+                       for r in reads_of(weight) + reads_of(cond) for i in r.index):
+                known = known.given(fact)
+        cond = simplify(_at_indices(cond, solved), known)
         inner, outer = _apart([substitute(c, names) for c in found.conds], {a.name for a in element},
                               cond.variables | weight.variables)
         cond = both(inner, cond)
         if not over:
-            self.seed(name, self.define(Compute(dtype, element, under(both(outer, cond), weight))))
-            return
+            return self.define(Compute(dtype, tuple(element), under(both(outer, cond), weight)))
         used = [a for a in element if a.name in cond.variables | weight.variables]
         kept = self.table.axis_names.axes([a.extent for a in used])
         axes_of = {a.var: k.var for a, k in zip(used, kept, strict=True)}
         total = self.define(Reduce(dtype, kept, over, "add", substitute(cond, axes_of), substitute(weight, axes_of)))
         if len(used) < len(element) or outer is not TRUE:
-            total = self.define(Compute(dtype, element, under(outer, self.read(total, _at(used)))))
-        self.seed(name, total)
+            total = self.define(Compute(dtype, tuple(element), under(outer, self.read(total, _at(used)))))
+        return total
 
     # extremes and products
 
@@ -261,6 +285,13 @@ def _apart(conds: Sequence[Expr], axes: set[str], used: frozenset[str]) -> tuple
     for c in left:
         outer = both(outer, c)
     return inner, outer
+
+
+def _all(conds: Sequence[Expr]) -> Expr:
+    made: Expr = TRUE
+    for c in conds:
+        made = both(made, c)
+    return made
 
 
 def _at(axes: Sequence[Axis]) -> tuple[Expr, ...]:

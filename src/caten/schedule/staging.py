@@ -72,7 +72,8 @@ class Tile:
             raise self.refuse(f"the index of {self.ref} reads memory")
         conds = guards_of((found,), self.ref)
         whole = [c for c in conds if not mentions(c, unused) and not reads_memory(c)]
-        self.guards = tuple([part for cond in whole for part in conjuncts(cond)])
+        self.guards = tuple([part for cond in conds for part in conjuncts(cond)
+                             if not mentions(part, unused) and not reads_memory(part)])
         self.is_conditional = len(whole) < sum(1 for n in found.walk() if isinstance(n, If))
         self.extents = [self._extent(loop, n) for n, loop in enumerate(self.axes)]
         if space == "stack" and bytes_of(self.ref.dtype, self.extents) > MAX_STACK_BYTES:
