@@ -135,3 +135,23 @@ def test_adding_checks_is_deterministic_and_survives_text() -> None:
     checked = add_checks(program(body))
     assert checked is add_checks(program(body))
     assert resolve(read(show(checked))[0]) is checked
+
+
+@pytest.mark.parametrize("loops", ["(for p 0 (* (* a b) c) 1 serial {})", "(for p 0 (* a (* b c)) 1 serial {})"])
+def test_an_array_of_three_axes_as_one_row(loops: str) -> None:
+    """Quotients of quotients, below products of three sizes, of which two alone might wrap where the third is 0."""
+    verified(loops.format("(incf (aref Y) (aref V (floordiv (floordiv p c) b) (mod (floordiv p c) b) (mod p c)))"))
+
+
+@pytest.mark.parametrize("loops", ["(for o 0 (* a b) 1 serial (for p 0 c 1 serial {}))", "(for p 0 c 1 serial (for o 0 (* a b) 1 serial {}))"])
+def test_rows_of_three_axes(loops: str) -> None:
+    """That a · b does not wrap is known inside of a loop over c alone."""
+    verified(loops.format("(incf (aref Y) (aref V (floordiv o b) (mod o b) p))"))
+    with pytest.raises(CatenError, match="E483"):
+        verified(loops.format("(incf (aref Y) (aref V (floordiv o b) (+ (mod o b) 1) p))"))
+
+
+def verified(body: str) -> None:
+    sizes = " ".join([f"(size {n}) (ensure {k} (and (<= 0 {n}) (<= {n} 1099511627776))) (check {k} \"{n}\")" for k, n in enumerate("abc", 1)])
+    verify(resolve(read(f"""(loop P (buffer V f32 (a b c) (0 1 2) in) (buffer Y f32 () () inout) {sizes}
+      (ensure 4 (<= c (floordiv (floordiv 1152921504606846976 (max a 1)) (max b 1)))) (check 4 "large") (kernel k {body}))""")[0]))

@@ -18,6 +18,7 @@ from .refutation import NEAR, Alternative, Clause, Range
 
 MOST_FORMS = 12                # per proof
 MOST_DEGREE = 4                # of products that are looked at
+OF_ROWS = 3                    # degree of the bound of an array of three axes that is read as one row
 MOST_TIMES = 64                # greatest factor for which a form is scaled to match a bound
 
 
@@ -51,20 +52,21 @@ class _Chain:
         self.left -= 1
         if self.left < 0:
             return False
-        return self._by_terms(form) or self._by_quotient(form) or (MOST_DEGREE >= form.degree > 1
-                                                                    and self._by_factors(form))
+        return (self._by_terms(form) or self._by_quotient(form)
+                or (MOST_DEGREE >= form.degree > 1 and self._by_factors(form))
+                or (form.degree == OF_ROWS and self._by_terms(form, OF_ROWS)))
 
-    def _by_terms(self, form: Linear) -> bool:
-        """Bounds in the place of the innermost atom that is a term by itself."""
+    def _by_terms(self, form: Linear, degree: int = 2) -> bool:
+        """Bounds, of at most this degree, in the place of the innermost atom that is a term by itself."""
         single = [m[0] for m in form.terms if len(m) == 1]
-        if form.degree > 2 or not single:
+        if form.degree > degree or not single:
             return False
         atom = max(single, key=self._turn)
         match atom:
             case Op("min" | "max" as fn, (a, b)) if is_integer(a.dtype) and (fn == "min") == (form.terms[(atom,)] > 0):
                 return all(self.proves(form.replace(atom, self.known.linear(side))) for side in (a, b))
         return any(self.proves(less)
-                   for bound in self._bounds(atom) if (less := _without(form, atom, bound)) is not None)
+                   for bound in self._bounds(atom, degree) if (less := _without(form, atom, bound)) is not None)
 
     def _by_quotient(self, form: Linear) -> bool:
         """The form n - ⌊a / d⌋ is ≥ 0 where d > 0 and a < (n + 1)·d."""
@@ -108,12 +110,12 @@ class _Chain:
         return max([self.inner.get(n.name, -1) for n in atom.unique() if isinstance(n, Var)],
                    default=-1), atom.written_out
 
-    def _bounds(self, atom: Expr) -> Iterator[Linear]:
-        """Forms ≥ 0 that contain this atom."""
+    def _bounds(self, atom: Expr, degree: int = 2) -> Iterator[Linear]:
+        """Forms ≥ 0, of at most this degree, that contain this atom."""
         for clause in self.known.clauses:
             if atom in clause.atoms and (left := self._left(clause)) is not None:
                 for c in left:
-                    if (atom,) in c.linear.terms and c.linear.degree <= 2:
+                    if (atom,) in c.linear.terms and c.linear.degree <= degree:
                         yield c.linear
                         if c.equal:
                             yield c.linear.scaled(-1)
@@ -156,7 +158,7 @@ class _Chain:
 def _without(form: Linear, atom: Expr, bound: Linear) -> Linear | None:
     """The form with `atom` eliminated by the bound `bound` ≥ 0; None if it bounds the other side."""
     own, by = form.terms[(atom,)], bound.terms.get((atom,), 0)
-    if not by or (own > 0) != (by > 0) or bound.degree > 2:
+    if not by or (own > 0) != (by > 0):
         return None
     if own % by:
         times = abs(by)

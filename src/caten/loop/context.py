@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..core.dtypes import DTYPES, is_integer
-from ..core.expr import Const, Expr, Var, index
+from ..core.expr import Const, Expr, Op, Var, index
 from ..core.node import kept_for
 from ..core.program import Bind, Buffer, Ensure, Program, Require, Size
 from ..frozen import frozen
@@ -106,6 +106,7 @@ class Context(Valuation):
             context = context._assuming((upward if rising else downward,))
             for factor in _factors(context, hi - lo if rising else lo - hi):   # a nonzero product
                 context = context._assuming(((Constraint(of_atom(factor).shifted(-1)),),))
+            context = context._with_whole_products()
             if step.is_constant and abs(step.constant) != 1:      # i = lo + step·k
                 count = Var(loop.name + ".k", "i64")
                 context = context._with(ranges={**context.ranges, count.name: (0, GREATEST_BYTES)})
@@ -114,6 +115,26 @@ class Context(Valuation):
             context = context._assuming((upward, downward))
         context = context.forgetting(changed)
         return context._with(values={**context.values, **counted}) if counted else context
+
+    def _with_whole_products(self) -> Context:
+        """With what is known of a · b, the bound of a loop around, where it does not wrap: a · b · c fits, and the loop
+        over c shows that c is not 0."""
+        context = self
+        for clause in self.clauses:
+            if len(clause.alternatives) > 1 or not any(isinstance(a, Op) and a.fn == "mul" for a in clause.atoms):
+                continue
+            for c in clause.alternatives[0]:
+                for atom in c.linear.atoms():
+                    whole = self.linear(atom) if isinstance(atom, Op) and atom.fn == "mul" else of_atom(atom)
+                    if whole == of_atom(atom) or (atom,) not in c.linear.terms:
+                        continue
+                    form = c.linear.replace(atom, whole)
+                    context = context._assuming(((Constraint(form, c.equal),),))
+                    rest = form - whole
+                    if c.linear.terms[atom,] == 1 and not c.equal and self.interval(rest)[1] < 0:    # whole ≥ 1
+                        for factor in _factors(context, whole):
+                            context = context._assuming(((Constraint(of_atom(factor).shifted(-1)),),))
+        return context
 
     def given(self, cond: Expr, holds: bool = True) -> Context:
         """The context where a condition holds (or does not)."""

@@ -70,7 +70,10 @@ class Valuation(ABC):
                 return self.linear(self.values[name])
             case Op(fn="add" | "sub" | "mul" | "neg" | "shl", args=args) if is_integer(expr.dtype) and expr.lanes == 1:
                 forms = [self.linear(a) for a in args]
-                return self._fitting(_RING[expr.fn](*forms), expr)
+                made = self._fitting(_RING[expr.fn](*forms), expr)
+                if made != of_atom(canonical(expr)) or (wholes := [self._whole(a) for a in args]) == forms:
+                    return made
+                return self._fitting(_RING[expr.fn](*wholes), expr)
             case Op(fn="floordiv", args=(a, b)) if is_integer(expr.dtype):
                 return self._floordiv(self.linear(a), self.linear(b), expr)
             case Op(fn="mod", args=(a, b)) if is_integer(expr.dtype) and (d := _number(self.linear(b))) > 0:
@@ -98,6 +101,15 @@ class Valuation(ABC):
                 return form if self.fits(form, dtype) else of_atom(canonical(expr))
             case _:
                 return of_atom(expr)
+
+    def _whole(self, expr: Expr) -> Linear:
+        """The affine form of a part: if that of the whole fits its type, it is right though the part may wrap, as in
+        (a · b) · c with c = 0."""
+        match expr:
+            case Op(fn="add" | "sub" | "mul" | "neg", args=args) if is_integer(expr.dtype) and expr.lanes == 1:
+                form = self.linear(expr)
+                return _RING[expr.fn](*[self._whole(a) for a in args]) if form == of_atom(canonical(expr)) else form
+        return self.linear(expr)
 
     def _floordiv(self, form: Linear, divisor: Linear, expr: Expr) -> Linear:
         """⌊form / divisor⌋ with the multiples of a constant divisor taken out."""
