@@ -106,7 +106,7 @@ class Context(Valuation):
             context = context._assuming((upward if rising else downward,))
             for factor in _factors(context, hi - lo if rising else lo - hi):   # a nonzero product
                 context = context._assuming(((Constraint(of_atom(factor).shifted(-1)),),))
-            context = context._with_whole_products()
+            context = context._with_whole_products(hi - lo)
             if step.is_constant and abs(step.constant) != 1:      # i = lo + step·k
                 count = Var(loop.name + ".k", "i64")
                 context = context._with(ranges={**context.ranges, count.name: (0, GREATEST_BYTES)})
@@ -116,17 +116,26 @@ class Context(Valuation):
         context = context.forgetting(changed)
         return context._with(values={**context.values, **counted}) if counted else context
 
-    def _with_whole_products(self) -> Context:
-        """With what is known of a · b, the bound of a loop around, where it does not wrap: a · b · c fits, and the loop
-        over c shows that c is not 0."""
+    def _with_whole_products(self, extent: Linear) -> Context:
+        """With what is known of a · b, the bound of a loop around, where it does not wrap: a · b · c fits, and a loop
+        over c, or over parts of it, shows that c is not 0."""
         context = self
-        for clause in self.clauses:
-            if len(clause.alternatives) > 1 or not any(isinstance(a, Op) and a.fn == "mul" for a in clause.atoms):
+        names = frozenset([n.name for a in extent.atoms() for n in a.unique() if isinstance(n, Var)])
+        if len(names) != 1:
+            return self
+        fitting = [found for clause in self.clauses if clause.is_wide for c in clause.alternatives[0]
+                   for m in c.linear.terms if len(m) > 2
+                   and names <= (found := frozenset([a.name for a in m if isinstance(a, Var)]))]
+        for clause in self.clauses if fitting else ():
+            if len(clause.alternatives) > 1 or clause.is_wide:
                 continue
             for c in clause.alternatives[0]:
-                for atom in c.linear.atoms():
-                    whole = self.linear(atom) if isinstance(atom, Op) and atom.fn == "mul" else of_atom(atom)
-                    if whole == of_atom(atom) or (atom,) not in c.linear.terms:
+                for atom in [m[0] for m in c.linear.terms if len(m) == 1]:
+                    if not (isinstance(atom, Op) and atom.fn == "mul"
+                            and any(not atom.variables & names and atom.variables | names <= f for f in fitting)):
+                        continue
+                    whole = self.linear(atom)
+                    if whole == of_atom(atom):
                         continue
                     form = c.linear.replace(atom, whole)
                     context = context._assuming(((Constraint(form, c.equal),),))

@@ -290,8 +290,8 @@ class Passes:
 
     def invariants(self, m: Member, e: Expr) -> Expr:
         """The expression with names for the parts that do not change in the loops around it (loop-invariant code
-        motion). Only scalars are read early. An index has no name of its own where its value is too long for proofs
-        that it is inside."""
+        motion). Only scalars are read early. Conditions on indices have none, and an index has none where its value is
+        too long: both are what it takes to show that accesses are inside, and lanes of a vector have no names."""
         path = self.leaf_path(m)
         depth = {v.name: n + 1 for n, loop in enumerate(path) if (v := loop.var) is not None}
         depth |= {v.buffer if isinstance(v, Aref) else v.name: len(self.path[name]) for name, v in self.values.items()}
@@ -307,6 +307,9 @@ class Passes:
 
         def go(n: Expr) -> Expr:
             at = level(n)
+            if n.dtype == "bool" and all(not isinstance(c, Aref) and (is_integer(c.dtype) or c.dtype == "bool")
+                                         for c in n.unique() if isinstance(c, Expr)):
+                return n
             too_long = is_integer(n.dtype) and n.written_out > MOST_RECORDED
             if at < len(path) and isinstance(n, Op) and not too_long and cost(n) and any(
                     isinstance(c, Aref | Var) for c in n.unique()):

@@ -30,7 +30,9 @@ def precompute(program: LoopProgram, tile: str) -> tuple[LoopProgram, Made]:
     place = next((n for n in locals_in(program) if n.name == tile), None)
     if place is None:
         raise refusal("E532", step, f"there is no tile '{tile}'")
-    kernel = next(k for k in program.kernels if any(n is place for n in k.walk()))
+    kernel = next((k for k in program.kernels if any(n is place for n in k.walk())), None)
+    if kernel is None:
+        raise refusal("E532", step, f"'{tile}' is an array that several kernels share")
     uses = _Uses(program, kernel, tile)
     found = {use: uses.function(use) for use in uses.all()}
     functions = set(found.values())
