@@ -142,8 +142,20 @@ class Passes:
         if any(self.lowering.array(r.buffer) == target for x in self.group.members for r in reads_of(x.value)
                if r.buffer not in self.members):
             return False
-        return all(self.order[x.name] < self.order[w.name] or (x is w and self._reads_own(m, w, r))
+        return all((x is w and self._reads_own(m, w, r)) or (
+            self.order[x.name] < self.order[w.name] and self._reads_this_iteration(m, x, w, r))
                    for x, r in self.readers[m.name])
+
+    def _reads_this_iteration(self, m: Member, x: Member, w: Member, read: Read) -> bool:
+        """Does `x` read, of `m`, elements that no earlier iteration of the loops that it shares with `w` has stored
+        to?"""
+        around = self.leaf_path(x)
+        inner = [a for a in m.inner if a in m.value.axes]
+        for loop in around[:_common(around, self.path[w.name])]:
+            own = w.inner.index(loop.axes[w.name])
+            if read.index[m.value.axes.index(inner[own])] is not loop.axes[x.name].var:
+                return False
+        return True
 
     def _reads_own(self, m: Member, w: Member, read: Read) -> bool:
         """Does `w` read, of `m`, the element that its own takes the place of?"""
