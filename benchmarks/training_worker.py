@@ -7,7 +7,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ STEPS, HIDDEN, FEATURES = 16, 64, 32                               # of the LSTM
 def main() -> None:
     task, result = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
     warnings.simplefilter("ignore")
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:task["threads"]]))
     parameters, batch = NETWORKS[task["network"]](np.random.default_rng(0))
     start = time.perf_counter()
     step = PEERS[task["peer"]](task["network"], parameters, batch, task["threads"])
@@ -283,12 +285,5 @@ PEERS: dict[str, Callable[..., Callable[[], float]]] = {
     "caten": daten, "torch": torch_eager, "torch.compile": torch_compiled, "jax": jax}
 
 
-def cpus(threads: int) -> Iterator[int]:
-    """The CPUs of a process with so many threads."""
-    yield from sorted(os.sched_getaffinity(0))[:threads]
-
-
 if __name__ == "__main__":
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, set(cpus(int(json.loads(Path(sys.argv[1]).read_text())["threads"]))))
     main()

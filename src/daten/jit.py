@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from caten.functions.call_keys import dtype_of
+
 from .graph import Leaf, Ref
 from .realization import run
 from .settings import forgotten_by_use
@@ -113,8 +115,10 @@ def _traced(function: Callable[..., Any], inputs: Any, named: Any, arrays: Seque
 
 
 def _leaf(array: np.ndarray) -> Ref:
-    made = Tensor(array)._ref
-    return Ref(Leaf(array, made.dtype))
+    name = dtype_of(array)
+    if name is None:
+        raise TypeError(f"no tensor has elements of type {array.dtype}")
+    return Ref(Leaf(array, name))
 
 
 def _flat(value: Any, arrays: list[np.ndarray]) -> Hashable:
@@ -124,7 +128,7 @@ def _flat(value: Any, arrays: list[np.ndarray]) -> Hashable:
             arrays.append(kept_array(value))
             return "tensor", value._ref.dtype, value.shape
         case np.ndarray():
-            arrays.append(np.ascontiguousarray(value))
+            arrays.append(np.array(value, order="C"))            # a later change of the caller's array is none of it
             return "array", value.dtype.str, value.shape
         case tuple() | list():
             return type(value), tuple([_flat(v, arrays) for v in value])

@@ -4,9 +4,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
+from caten import driver
 from caten.compiler import Compilation
 from caten.core.dtypes import DTYPES
 from caten.core.expr import Expr
+from caten.core.program import Opt, Program
 from caten.core.size_formula import evaluate
 from caten.core.text import read as read_text
 from caten.runtime import work_formulas
@@ -77,7 +79,7 @@ class Listing:
         entry = rendered.manifest if "scratch_bytes" in rendered.manifest else rendered.manifest["ops"][0]
         (formula,) = read_text(str(entry["scratch_bytes"]))
         after = int(evaluate(formula, self.sizes))
-        work = sum([work_formulas.at(work_formulas.flops(p), self.sizes) for p in rendered.programs])
+        work = operations(build.programs[0], self.sizes)
         yield (f"; {len(self.kernels)} instructions, {len(between)} arrays between them: {before:,} bytes, in "
                f"{after:,} bytes of memory; {work:,} floating-point operations")
 
@@ -96,6 +98,12 @@ class Listing:
     def extent(self, e: Expr) -> int:
         """An extent as a number."""
         return int(evaluate(e, self.sizes))
+
+
+def operations(program: Program, sizes: Mapping[str, int]) -> int:
+    """The floating-point operations of a program as it is written: no schedule adds to them."""
+    loops = driver.advance(program.without(Opt).adding(Opt(0)), "loop", options())
+    return work_formulas.at(work_formulas.flops(loops), sizes)
 
 
 def _sums(definitions: Sequence[Define]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from caten import attach, driver
+from caten import attach
 from caten.benchmarking import limits, measure, timing
 from caten.benchmarking.limits import Limits
 from caten.benchmarking.results import spelled
@@ -21,11 +21,10 @@ from caten.core.node import Node
 from caten.core.numpy_types import numpy_dtype
 from caten.core.program import Buffer, Check, Ensure, Opt, Outputs, Size, Target
 from caten.errors import ToolError
-from caten.runtime import work_formulas
 from caten.tensor.fused_text import fused
 from caten.tensor.values import FusedKernel, Inside, Output, TensorProgram
 
-from .listing import Listing
+from .listing import Listing, operations
 from .lowering import Lowered
 from .settings import options
 
@@ -162,10 +161,9 @@ def _in_one_call(made: Lowered) -> float:
 
 def _work(program: TensorProgram, listing: Listing) -> tuple[int, int]:
     """Floating-point operations, and the bytes of the arrays that it reads and writes."""
-    loops = driver.advance(program.without(Opt).adding(Opt(0)), "loop", options())
     moved = sum([prod([listing.extent(e) for e in b.shape]) * numpy_dtype(b.type).itemsize
                  for b in program.all(Buffer)])
-    return work_formulas.at(work_formulas.flops(loops), listing.sizes), moved
+    return operations(program, listing.sizes), moved
 
 
 def _limits() -> Limits | None:

@@ -83,6 +83,15 @@ def test_structures_shapes_and_constants(python: list[int]) -> None:
         a, b = a + 1, b * 2
 
 
+def test_arrays_of_the_caller_stay_the_callers() -> None:
+    """An argument that is returned is a copy, at the first call and later."""
+    same = jit(lambda x: x)
+    a = np.ones(3, np.float32)
+    made = [same(a) for _ in range(2)]
+    a[0] = 5
+    assert [t.tolist() for t in made] == [[1, 1, 1]] * 2
+
+
 def test_tensors_that_stay_are_read_anew() -> None:
     weight = nn.layers.buffer(np.arange(3, dtype=np.float32))
 

@@ -1,0 +1,32 @@
+"""Contractions of functions of elements, and with windows larger than what they make: which plans they get."""
+from __future__ import annotations
+
+import caten
+
+TEXT = """(tensor F (outputs Y)
+  (buffer X f32 ({x}) ({order}) in) (buffer W f32 ({w}) ({order}) in) (buffer s f32 (64) (0) in) (buffer t f32 (64) (0) in)
+  (buffer Y f32 ({y}) ({order}) out) {sizes} (opt 2)
+  (define v0 (reduce f32 ({axes}) ({over}) add {cond} (* {left} {right})))
+  (output Y v0))"""
+
+
+def schedule(**parts: str) -> str:
+    """The steps of the schedule, from the comment in the C text."""
+    text: str = caten.compile(TEXT.format(**parts), config={"MARCH": "x86-64-v4"}).source
+    return " ".join(text.split("*/")[0].replace("*", " ").split())
+
+
+def test_a_scale_and_a_shift_are_computed_while_packing() -> None:
+    parts = {"x": "M 64", "w": "64 N", "y": "M N", "order": "0 1", "sizes": "(size M) (size N)", "axes": "(i M) (j N)", "over": "(p 64)", "cond": "true",
+             "right": "(read W p j)"}
+    made = schedule(left="(+ (* (read X i p) (read s p)) (read t p))", **parts)
+    assert "(precompute X_tile)" in made
+    assert "(precompute" not in schedule(left="(read X i p)", **parts)
+
+
+def test_few_constant_pixels_fill_a_register_tile() -> None:
+    """The gradient of 3 × 3 weights: a tile of 4 × 4 in the place of 4 × 8 or 2 × 16."""
+    made = schedule(x="8 B H V", w="8 B H V", y="8 8 3 3", order="0 1 2 3", sizes="(size B) (size H) (size V)", axes="(i 8) (j 8) (k 3) (l 3)",
+                    over="(p B) (q H) (r V)", cond="(and (and (<= 0 (- (+ k q) 1)) (< (- (+ k q) 1) H)) (and (<= 0 (- (+ l r) 1)) (< (- (+ l r) 1) V)))",
+                    left="(read X i p q r)", right="(read W j p (- (+ k q) 1) (- (+ l r) 1))")
+    assert "(split l_2 4 pad) (split k_2 4 pad)" in made             # in the version for images of more than one pixel
