@@ -155,3 +155,15 @@ def verified(body: str) -> None:
     sizes = " ".join([f"(size {n}) (ensure {k} (and (<= 0 {n}) (<= {n} 1099511627776))) (check {k} \"{n}\")" for k, n in enumerate("abc", 1)])
     verify(resolve(read(f"""(loop P (buffer V f32 (a b c) (0 1 2) in) (buffer Y f32 () () inout) {sizes}
       (ensure 4 (<= c (floordiv (floordiv 1152921504606846976 (max a 1)) (max b 1)))) (check 4 "large") (kernel k {body}))""")[0]))
+
+
+@pytest.mark.parametrize("least", [0, 1, 4])
+def test_rows_of_an_array_of_three_axes_are_inside_of_it_as_one_row(least: int) -> None:
+    """A · B may wrap where C is 0; in a loop over C it does not, nor does the index of a row times C."""
+    (program,) = [resolve(p) for p in read(f"""(loop G (buffer X f64 (A B C) (0 1 2) in) (buffer Y f64 ((* (* A B) C)) (0) out) (size A) (size B) (size C)
+      (ensure 1 (<= {least} C)) (check 1 "C is small")
+      (kernel g (for i 0 (* A B) 1 serial (for k 0 C 1 serial (setf (aref Y (+ (* i C) k)) (aref X (floordiv i B) (mod i B) k))))))""")]
+    verify(program)
+    beyond = resolve(read(show(program).replace("(for i 0 (* A B) 1", "(for i 0 (+ (* A B) 1) 1"))[0])
+    with pytest.raises(CatenError, match="E483"):
+        verify(beyond)

@@ -87,6 +87,15 @@ def test_what_a_condition_leaves_out_and_what_may_be_outside_stays() -> None:
     assert sum("exp" in d for d in values(beside, '"x{float}[(+ M 1)]"', '"y{float}[M]", "z{float}[M]"')) == 2
 
 
+def test_conditions_stay_where_they_are() -> None:
+    """They say where accesses are inside of arrays, which a value read in their place would not."""
+    body = """(dotimes (i M) (dotimes (j N)
+  (if (or (< (aref X i j) (aref R i j)) (> (* (aref X i j) (aref X i j)) (aref R i j))) (setf (aref Y i j) (exp (aref X i j))) (setf (aref Y i j) 0.0))
+  (if (or (< (aref X i j) (aref R i j)) (> (* (aref X i j) (aref X i j)) (aref R i j))) (setf (aref Z i j) (sin (aref R i j))) (setf (aref Z i j) 1.0))))"""
+    found = values_of(spec(body)).definitions
+    assert "bool" not in [d.value.type for d in found]
+
+
 def test_a_part_is_read_transposed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read by an output whose axes are in the other order, the part is read transposed."""
     body = "(dotimes (i M) (dotimes (j N) (setf (aref Y i j) (+ (exp (* (aref X i j) (aref R i j))) 1.0)) (setf (aref Z j i) (sin (exp (* (aref X i j) (aref R i j)))))))"

@@ -14,6 +14,7 @@ from caten.core.text import read, show
 from caten.errors import CatenError
 from caten.frontend.spec import SpecText, load
 from caten.loop import verifier
+from caten.loop.simplify import simplify_program
 from caten.loop.statements import LoopProgram, Repeat
 from caten.options import Options
 from caten.render.scratch_memory import layout
@@ -150,6 +151,16 @@ def test_repeats_are_verified(text: str, code: str, message: str) -> None:
     assert refused.value.diagnostics[0].code == code
     assert message in refused.value.diagnostics[0].message
     verifier.verify(resolve(read(show(program).replace(text, "(repeat k (X Z))"))[0]))
+
+
+def test_an_array_that_simplifying_makes_needless_is_none_of_the_repeat() -> None:
+    """An index into an axis of extent 1 is 0, whatever the array of indices says."""
+    program = resolve(read("""(loop p (buffer X f32 (N) (0) in) (buffer I i64 (N) (0) in) (buffer J i64 (N) (0) in) (buffer Y f32 (N) (0) inout)
+      (buffer Z f32 (N) (0) inout) (size N)
+      (kernel k (for i 0 N 1 serial (setf (aref Y i) (aref X (* 0 (aref I i)))))) (repeat k (I J) (Y Z)))""")[0])
+    made = simplify_program(program)
+    assert [again.arrays for again in made.all(Repeat)] == [(("Y", "Z"),)]
+    verifier.verify(made)
 
 
 def test_arrays_of_repeated_kernels_are_flattened_together() -> None:

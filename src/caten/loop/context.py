@@ -15,7 +15,7 @@ from ..core.node import kept_for
 from ..core.program import Bind, Buffer, Ensure, Program, Require, Size
 from ..frozen import frozen
 from . import bound_chains, operation_count
-from .affine import Linear, constant, expression, linear, of_atom
+from .affine import Linear, Monomial, constant, expression, linear, of_atom
 from .disjunctions import alternatives, conjuncts, disproofs, product_bound
 from .effects import NOTHING, reads, writes
 from .integer_sets import Constraint
@@ -119,30 +119,42 @@ class Context(Valuation):
     def _with_whole_products(self, extent: Linear) -> Context:
         """With what is known of a · b, the bound of a loop around, where it does not wrap: a · b · c fits, and a loop
         over c, or over parts of it, shows that c is not 0."""
-        context = self
         names = frozenset([n.name for a in extent.atoms() for n in a.unique() if isinstance(n, Var)])
         if len(names) != 1:
             return self
         fitting = [found for clause in self.clauses if clause.is_wide for c in clause.alternatives[0]
                    for m in c.linear.terms if len(m) > 2
                    and names <= (found := frozenset([a.name for a in m if isinstance(a, Var)]))]
+        context = self
         for clause in self.clauses if fitting else ():
             if len(clause.alternatives) > 1 or clause.is_wide:
                 continue
             for c in clause.alternatives[0]:
-                for atom in [m[0] for m in c.linear.terms if len(m) == 1]:
-                    if not (isinstance(atom, Op) and atom.fn == "mul"
-                            and any(not atom.variables & names and atom.variables | names <= f for f in fitting)):
-                        continue
-                    whole = self.linear(atom)
-                    if whole == of_atom(atom):
-                        continue
-                    form = c.linear.replace(atom, whole)
-                    context = context._assuming(((Constraint(form, c.equal),),))
-                    rest = form - whole
-                    if c.linear.terms[atom,] == 1 and not c.equal and self.interval(rest)[1] < 0:    # whole ≥ 1
-                        for factor in _factors(context, whole):
-                            context = context._assuming(((Constraint(of_atom(factor).shifted(-1)),),))
+                for m in c.linear.terms:
+                    found = frozenset[str]().union(*[a.variables for a in m])
+                    if found.isdisjoint(names) and any(found | names <= whole for whole in fitting):
+                        context = context._with_rows(c, m, Var(min(names), "i64"))
+        return context
+
+    def _with_rows(self, c: Constraint, m: Monomial, length: Var) -> Context:
+        """With a constraint in which the number of rows of an array, a · b, is not seen as something that may wrap; and
+        with what follows for the factors, and for the index of a row times its length."""
+        context, form, whole = self, c.linear, Linear({m: 1})
+        if len(m) == 1:
+            whole = self.linear(m[0])
+            if not (isinstance(m[0], Op) and m[0].fn == "mul") or whole == of_atom(m[0]):
+                return self
+            form = form.replace(m[0], whole)
+            context = context._assuming(((Constraint(form, c.equal),),))
+        rest = form - whole
+        if c.linear.terms[m] != 1 or c.equal or self.interval(rest)[1] >= 0:
+            return context
+        for factor in _factors(context, whole) if len(m) == 1 else ():                   # whole ≥ 1
+            context = context._assuming(((Constraint(of_atom(factor).shifted(-1)),),))
+        row = rest.scaled(-1).shifted(rest.constant)
+        if len(row.terms) == 1 and rest.constant < 0:                                    # row < whole
+            inside = constant(GREATEST_BYTES) - row.times(of_atom(length))
+            context = context._assuming(((Constraint(inside),),))
         return context
 
     def given(self, cond: Expr, holds: bool = True) -> Context:

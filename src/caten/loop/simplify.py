@@ -6,6 +6,7 @@ x.
 """
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import reduce
 from typing import Any, TypeVar, cast
 
@@ -18,8 +19,8 @@ from . import operation_count
 from .affine import Linear, canonical, expression, text_of, without
 from .constant_folding import fold
 from .context import Context
-from .effects import reads
-from .statements import For, If, Incf, Ref, Stmt
+from .effects import reads, written
+from .statements import For, If, Incf, Kernel, Ref, Repeat, Stmt
 
 P = TypeVar("P", bound=Program)
 
@@ -45,7 +46,14 @@ def simplify_program(program: P) -> P:
         field = statement_field(clause)
         clauses.append(clause.replace(**{field: simplify_statements(getattr(clause, field), context)}) if field
                        else clause)
-    return program.replace(clauses=tuple(clauses))
+    used = {k.name: reads(k) | written(k.body) for k in clauses if isinstance(k, Kernel)}
+    return program.replace(clauses=tuple([_over_used(c, used) if isinstance(c, Repeat) else c for c in clauses]))
+
+
+def _over_used(again: Repeat, used: Mapping[str, frozenset[str]]) -> Repeat:
+    """A kernel again, without arrays that it no longer uses."""
+    own = used.get(again.kernel, frozenset())
+    return again.replace(arrays=tuple([(old, new) for old, new in again.arrays if old in own]))
 
 
 def statement_field(clause: Node) -> str:

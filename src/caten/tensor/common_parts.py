@@ -151,7 +151,7 @@ class _Sharing:
 
     def parts(self, d: Define) -> Iterator[Expr]:
         """The parts of a formula that cost something and vary; not those under a condition of a reduction, which are
-        computed for some elements only."""
+        computed for some elements only; and no conditions, which say where accesses are inside of arrays."""
         value = d.value
         if not isinstance(value, Compute | Reduce | Scan) or d.name in self.kept or (
                 not isinstance(value, Compute) and value.cond is not TRUE):
@@ -162,7 +162,7 @@ class _Sharing:
             if part in seen or cost(part) == 0 or isinstance(part, Read | Pieces):
                 continue
             seen.add(part)
-            if isinstance(part, Op | Conversion) and part.variables and is_small(part):
+            if isinstance(part, Op | Conversion) and part.dtype != "bool" and part.variables and is_small(part):
                 yield part
             stack += [n for n in part.children if isinstance(n, Expr)]
 
