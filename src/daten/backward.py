@@ -9,21 +9,24 @@ from caten.core.dtypes import is_float
 from caten.core.numpy_types import numpy_dtype
 
 from . import templates
-from .graph import Call, Constant, Leaf, Ref, called, in_order, reshaped
-from .templates import ByHand, Reshape
+from .graph import Call, Constant, Leaf, Ref, called, in_order, reshaped, stops_gradients
+from .templates import Barrier, ByHand, Reshape
 
 Key = tuple[int, int]                                       # a node and which of its results
 
 
-def differentiated(of: Ref, wrt: Sequence[Ref], first: Ref) -> list[Ref]:
-    """The gradients of a number with respect to some results; `first`: its gradient with respect to `of`."""
+def differentiated(of: Sequence[Ref], wrt: Sequence[Ref], first: Sequence[Ref], is_partial: bool = False) -> list[Ref]:
+    """The gradients of a number with respect to some results; `first`: its gradients with respect to `of`.
+    `is_partial`: as if the results in `wrt` were computed from nothing."""
     wanted = {_key(r) for r in wrt}
-    order = list(in_order([of], for_gradient=True))
+    order = list(in_order(of, lambda r: stops_gradients(r) or (is_partial and _key(r) in wanted)))
     depends: set[int] = set()
     for call in order:
         if any(_key(r) in wanted or id(r.node) in depends for r in call.inputs):
             depends.add(id(call))
-    parts: dict[Key, list[Ref]] = {_key(of): [first]}
+    parts: dict[Key, list[Ref]] = {}
+    for r, seed in zip(of, first, strict=True):
+        parts.setdefault(_key(r), []).append(seed)
     for call in reversed(order):
         if id(call) not in depends:
             continue
@@ -46,6 +49,9 @@ def _adjoints(call: Call, seeds: Sequence[Ref], want: tuple[bool, ...]) -> tuple
     template = call.template
     if isinstance(template, Reshape):
         return (reshaped(seeds[0], call.inputs[0].shape),)
+    if isinstance(template, Barrier):
+        by_result = dict(zip(template.seeded, seeds, strict=True))
+        return tuple([by_result[n] for n, wanted in enumerate(want) if wanted])
     if isinstance(template, ByHand):
         found = template.backward(call.inputs[len(call.shapes):], call.inputs[:len(call.shapes)], seeds)
         return tuple([r for r, wanted in zip(found, want[len(call.shapes):], strict=True) if wanted])
@@ -54,11 +60,13 @@ def _adjoints(call: Call, seeds: Sequence[Ref], want: tuple[bool, ...]) -> tuple
 
 
 def _total(parts: list[Ref]) -> Ref | None:
-    """The sum of the gradients of all readers."""
-    while len(parts) > 1:
-        b, a = parts.pop(), parts.pop()
-        parts.append(called(templates.of_library("add", [(a.dtype, a.shape), (b.dtype, b.shape)], {}), (a, b))[0])
-    return parts[0] if parts else None
+    """The sum of the gradients of all readers, those of the last ones first: they are there first."""
+    total = parts[0] if parts else None
+    for part in parts[1:]:
+        assert total is not None
+        given = [(r.dtype, r.shape) for r in (total, part)]
+        total = called(templates.of_library("add", given, {}), (total, part))[0]
+    return total
 
 
 def _zeros(r: Ref) -> Ref:

@@ -1,7 +1,8 @@
 """The layout of a call's scratch memory: the offset of each local in it, and its size."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
 from ..core.dtypes import DTYPES
@@ -59,22 +60,29 @@ def layout(program: LoopProgram, parallel: bool | None = None) -> Layout:
         raise CatenError(*[d.at(program.place()) for d in problem.diagnostics]) from None
     if parallel is None:
         parallel = runs_threads(program)
-    ends: dict[bool, Expr] = {False: index(0), True: index(0)}
+    ends: dict[bool, Counter[Expr]] = {False: Counter(), True: Counter()}
     placed: dict[str, tuple[Local, Expr, bool]] = {}
+    places: dict[str, Expr] = {}
     shares = _shared_memory(program, found)
     for local, size, inside in sorted(found, key=lambda f: not isinstance(f[1], Const)):
         if local.name not in placed:
-            own = parallel and inside
-            first = shares.get(local.name, local.name)
-            if first != local.name and first in placed:
-                placed[local.name] = (local, placed[first][1], own)
-                continue
-            placed[local.name] = (local, ends[own], own)
-            ends[own] = plus(ends[own], size)
-    shared, share = ends[False], ends[True]
+            own, place = parallel and inside, shares.get(local.name, local.name)
+            if place not in places:
+                places[place] = _total(ends[own])
+                ends[own].update({size: 1} if not isinstance(size, Const) else {index(1): int(size.value)})
+            placed[local.name] = (local, places[place], own)
+    shared, share = _total(ends[False]), _total(ends[True])
     return Layout({name: Slot(local, plus(shared, at) if own else at, share if own else index(0)) for name,
                    (local, at, own) in placed.items()},
                   shared, share)
+
+
+def _total(sizes: Mapping[Expr, int]) -> Expr:
+    """The sum of sizes, each as often as it is needed."""
+    total: Expr = index(0)
+    for size, count in sizes.items():
+        total = plus(total, times(size, index(count)))
+    return total
 
 
 def _shared_memory(program: LoopProgram, found: Sequence[tuple[Local, Expr, bool]]) -> dict[str, str]:
