@@ -1,9 +1,10 @@
 """daten: graphs of operators. Lazy tensors, their gradients, and the library that computes them."""
 from . import nn, optim, random
+from .checkpointing import checkpoint
 from .functions import Func, grad, gradcheck
 from .jit import jit
 from .settings import use
 from .tensor import Tensor, apply, gradients, no_grad, operator, realize
 
-__all__ = ["Func", "Tensor", "apply", "grad", "gradcheck", "gradients", "jit", "nn", "no_grad", "operator", "optim",
-           "random", "realize", "use"]
+__all__ = ["Func", "Tensor", "apply", "checkpoint", "grad", "gradcheck", "gradients", "jit", "nn", "no_grad",
+           "operator", "optim", "random", "realize", "use"]

@@ -19,6 +19,7 @@ from caten.tensor.values import (
     FailIf,
     Inside,
     Nest,
+    Out,
     Output,
     Read,
     TensorProgram,
@@ -30,7 +31,7 @@ from caten.tensor.values import (
 
 from .extents import GraphExtents, Recipe, groups_of
 from .graph import Call, Constant, Ref, in_order
-from .templates import ByHand, Reshape, Template
+from .templates import Barrier, ByHand, Reshape, Template
 
 Key = tuple[object, ...]
 NAMES = re.compile(r"(in|out|size)\d+_*")             # of the arrays and sizes of a graph
@@ -63,7 +64,9 @@ def key_of(wanted: Sequence[Ref], calls: Sequence[Call], leaves: Sequence[Ref]) 
             shape = call.shapes[0]
             return tuple([(ours.stop, theirs.stop) for ours, theirs in groups_of(call.inputs[0].shape, shape)]
                          ), tuple([e == 1 for e in shape])
-        return len(call.shapes) if isinstance(call.template, ByHand) else id(call.template)
+        if isinstance(call.template, ByHand | Barrier):
+            return call.template.name, len(call.shapes)
+        return id(call.template)
     shapes = tuple([(r.dtype, tuple([(e,) if stays else e == 1 for e, stays in zip(r.shape, r.numbers, strict=True)]))
                     for r in leaves])
     return shapes, tuple([(operator(call), *map(named, call.inputs)) for call in calls]), tuple(map(named, wanted))
@@ -114,6 +117,8 @@ class _Assembling:
                 self.add_reshape(call)
             elif isinstance(call.template, ByHand):
                 self.names |= {(id(call), n): self.name(r) for n, r in enumerate(call.inputs[:len(call.shapes)])}
+            elif isinstance(call.template, Barrier):
+                self.add_barrier(call)
             else:
                 self.add(call, call.template)
         results, outputs = list[Buffer](), list[Output]()
@@ -147,6 +152,16 @@ class _Assembling:
         read = Read(name, tuple(indices_before(self.extents[name], new, tuple([a.var for a in axes]))), source.dtype)
         self.names[id(call), 0] = made = self.table.define(Compute(source.dtype, axes, read))[0]
         self.extents[made] = new
+
+    def add_barrier(self, call: Call) -> None:
+        """A nest of no statements, which begins with what the arrays hold."""
+        outs: list[Out] = []
+        for n, r in enumerate(call.inputs):
+            source = self.name(r)
+            outs.append(Out(self.table.names.fresh(f"barrier{n}"), r.dtype, self.extents[source], source))
+        made = self.table.define(Nest((), tuple(outs)))
+        for n, (name, out) in enumerate(zip(made, outs, strict=True)):
+            self.names[id(call), n], self.extents[name] = name, out.shape
 
     def add(self, call: Call, template: Template) -> None:
         """The values of one operator."""

@@ -19,7 +19,7 @@ from caten.frontend.arrays.handles import product_of
 from caten.loop.affine import canonical, expression, linear, of_atom
 
 from .graph import Call, Constant, Ref, Shape
-from .templates import ByHand, Reshape, Template, in_solvable_order
+from .templates import Barrier, ByHand, Reshape, Template, in_solvable_order
 
 Extents = tuple[Expr, ...]
 MOST_WAYS = 64                                              # to see the extents of a reshape as sizes
@@ -97,7 +97,7 @@ class GraphExtents:
             self.results[id(call), 0] = tuple(new)
             self.splits.append(tuple(new))
             return
-        if isinstance(call.template, ByHand):
+        if isinstance(call.template, ByHand | Barrier):
             self.results |= {(id(call), n): self.of(r) for n, r in enumerate(call.inputs[:len(call.shapes)])}
             return
         self._add_operator(call, call.template)

@@ -1,16 +1,18 @@
 """The graph of lazy tensors: arrays, numbers, and operators applied to them. Nothing in it is computed."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import numpy as np
 
-from .templates import ByHand, Reshape, Template
+from .templates import AnyTemplate, Reshape
 
 Shape = tuple[int, ...]
+NUMBERS = count()                                           # of operators, in the order in which they are applied
 RECORDS: ContextVar[bool] = ContextVar("records", default=True)         # do gradients go through what is made now?
 
 
@@ -41,13 +43,15 @@ class Constant:
 
 @dataclass(eq=False)
 class Call:
-    """An operator applied to arrays. `computed`: its results, once there are any. `stops`: no gradient goes through."""
+    """An operator applied to arrays. `computed`: its results, once there are any. `stops`: no gradient goes through.
+    `number`: later ones have greater numbers."""
 
-    template: Template | Reshape | ByHand
+    template: AnyTemplate
     inputs: tuple[Ref, ...]
     shapes: tuple[Shape, ...]
     computed: list[np.ndarray | None] = field(default_factory=list)
     stops: bool = False
+    number: int = field(default_factory=NUMBERS.__next__)
 
     def __post_init__(self) -> None:
         self.computed = [None] * len(self.shapes)
@@ -90,7 +94,7 @@ class Ref:
         return self.node.computed[self.index] if isinstance(self.node, Call) else None
 
 
-def called(template: Template | Reshape | ByHand, inputs: Iterable[Ref]) -> tuple[Ref, ...]:
+def called(template: AnyTemplate, inputs: Iterable[Ref]) -> tuple[Ref, ...]:
     """An operator applied to arrays: its results."""
     given = tuple(inputs)
     node = Call(template, given, template.shapes([(r.dtype, r.shape) for r in given]), stops=not RECORDS.get())
@@ -102,18 +106,24 @@ def reshaped(r: Ref, shape: Shape) -> Ref:
     return r if r.shape == shape else called(Reshape(r.dtype, shape), [r])[0]
 
 
-def in_order(wanted: Iterable[Ref], for_gradient: bool = False) -> Iterator[Call]:
-    """The operators that these need, each after those that it needs: not what is computed already. `for_gradient`:
-    those through which a gradient goes, computed or not."""
+def is_there(r: Ref) -> bool:
+    """Is a result computed, so that what it was computed from is not needed?"""
+    return r.array is not None
+
+
+def stops_gradients(r: Ref) -> bool:
+    """Does no gradient go through the operator of a result?"""
+    return isinstance(r.node, Call) and r.node.stops
+
+
+def in_order(wanted: Iterable[Ref], ends: Callable[[Ref], bool] = is_there) -> Iterator[Call]:
+    """The operators that these results need, each after those that it needs; not those that end the search."""
     done: set[int] = set()
     stack: list[tuple[Ref, bool]] = [(r, False) for r in reversed(list(wanted))]
     while stack:
         ref, is_ready = stack.pop()
         node = ref.node
-        if not isinstance(node, Call):
-            continue
-        ends = node.stops if for_gradient else ref.array is not None
-        if not is_ready and (ends or id(node) in done):
+        if not isinstance(node, Call) or (not is_ready and (id(node) in done or ends(ref))):
             continue
         if is_ready:
             yield node

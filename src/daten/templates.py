@@ -145,6 +145,24 @@ class ByHand:
         return tuple([shape for _, shape in given[:len(self.dtypes)]])
 
 
+class Barrier:
+    """Arrays as they are, but as other values: what is computed from them is not merged with what was computed from the
+    ones before, and not before all of them are there."""
+
+    takes_results, name = False, "barrier"
+
+    def __init__(self, dtypes: tuple[str, ...]) -> None:
+        self.dtypes = dtypes
+        self.seeded = tuple([n for n, dtype in enumerate(dtypes) if is_float(dtype)])
+
+    def shapes(self, given: Sequence[Given]) -> tuple[tuple[int, ...], ...]:
+        """The shapes of the arrays."""
+        return tuple([shape for _, shape in given])
+
+
+AnyTemplate = Template | Reshape | ByHand | Barrier
+
+
 @cache
 def of_spec(spec: SpecText, name: str, instance: Instance) -> Template:
     """The template of an operator of a spec."""

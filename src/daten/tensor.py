@@ -19,7 +19,7 @@ from caten.frontend.spec import SpecText, composites_of
 from . import indexing, templates
 from .backward import differentiated
 from .element_types import DType, dtype, type_named
-from .graph import RECORDS, Call, Constant, Leaf, Node, Ref, called, in_order, reshaped
+from .graph import RECORDS, Call, Constant, Leaf, Node, Ref, called, in_order, reshaped, stops_gradients
 from .operands import cast, leaf, operands
 from .realization import run
 from .settings import options
@@ -400,7 +400,7 @@ def product(a: Tensor, b: Tensor) -> Tensor:
 def gradients(of: Tensor, wrt: Sequence[Tensor], gradient: Any = None) -> list[Tensor]:
     """The gradients of a number with respect to tensors, as tensors: they can be differentiated again."""
     first = Ref(Constant(1.0, of._ref.dtype)) if gradient is None else tensor(gradient)._ref
-    return [Tensor(r) for r in differentiated(of._ref, [t._ref for t in wrt], first)]
+    return [Tensor(r) for r in differentiated([of._ref], [t._ref for t in wrt], [first])]
 
 
 class _Recorded:
@@ -415,7 +415,7 @@ class _Recorded:
     def reachable(self, ref: Ref) -> list[Tensor]:
         """Those that a result depends on."""
         found: dict[int, Tensor] = {}
-        for call in in_order([ref], for_gradient=True):
+        for call in in_order([ref], stops_gradients):
             for r in call.inputs:
                 entry = self.tensors.get(r.node)
                 tensor = None if entry is None else entry.get(r.index)
