@@ -34,6 +34,11 @@ class DType:
         """The element type of NumPy."""
         return numpy_dtype(self.caten)
 
+    @property
+    def dtype(self) -> np.dtype:
+        """The same: so NumPy takes this object where it takes a type, as in np.zeros(3, x.dtype)."""
+        return self.numpy
+
     def __eq__(self, other: object) -> bool:
         if isinstance(other, DType):
             return self.caten == other.caten

@@ -87,11 +87,14 @@ class _Result:
     def tensor(self, now: Replay) -> Tensor:
         """The result of a run."""
         array = self.source(now)
+        if any(array is a for a in now.arguments):
+            array = array.copy()                            # a later change of the caller's array is none of it
         array.flags.writeable = False
         return Tensor(Ref(Leaf(array, self.dtype)))
 
 
 def _traced(function: Callable[..., Any], inputs: Any, named: Any, arrays: Sequence[np.ndarray]) -> tuple[Any, _Traced]:
+    arrays = [a.copy() if a.flags.writeable or a.base is not None else a for a in arrays]         # the graph keeps them
     trace = Trace(arrays)
     rest = iter(arrays)
     given, by_name = _mapped((inputs, named), (Tensor, np.ndarray), lambda _: Tensor(_leaf(next(rest))))
@@ -128,7 +131,7 @@ def _flat(value: Any, arrays: list[np.ndarray]) -> Hashable:
             arrays.append(kept_array(value))
             return "tensor", value._ref.dtype, value.shape
         case np.ndarray():
-            arrays.append(np.array(value, order="C"))            # a later change of the caller's array is none of it
+            arrays.append(np.ascontiguousarray(value))
             return "array", value.dtype.str, value.shape
         case tuple() | list():
             return type(value), tuple([_flat(v, arrays) for v in value])

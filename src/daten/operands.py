@@ -20,7 +20,8 @@ Number = bool | int | float | complex
 
 def operands(composite: Composite, given: Sequence[Any]) -> list[Ref]:
     """The operands as results of nodes. Those that the operator declares with one type variable get one type: that to
-    which NumPy promotes them; a number of Python has no type of its own."""
+    which NumPy promotes them; a number of Python, or of NumPy, has no type of its own."""
+    given = [value.item() if isinstance(value, np.generic) else value for value in given]
     refs = [value if isinstance(value, Ref) or is_number(value) else leaf(value) for value in given]
     declared = {t.name: t for t in composite.generic}
     variables = [declared[n].variable if n in declared else None for n in composite.inputs]

@@ -138,6 +138,14 @@ class Tensor:
             raise ValueError(f"the array API standard of {api_version} is not known: that of {known} is")
         return array_api
 
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
+        from . import numpy_functions
+        return numpy_functions.of_elements(ufunc, method, inputs, named)
+
+    def __array_function__(self, function: Any, types: Any, inputs: Any, named: Any) -> Any:
+        from . import numpy_functions
+        return numpy_functions.of_arrays(function, inputs, named)
+
     def __buffer__(self, flags: int, /) -> memoryview:
         return memoryview(self.numpy())    # type: ignore[arg-type]   # an array has the protocol of PEP 688
 
@@ -343,6 +351,12 @@ def _applied(spec: SpecText, name: str, inputs: Sequence[Any], attributes: dict[
         if isinstance(i, Tensor):
             i.recorded()
     composite: Composite = templates.composite_of(spec, name)
+    count = len(composite.inputs)
+    for (attribute, _), value in zip(composite.attributes, given[count:], strict=False):       # x.sum(1)
+        if attribute in attributes or isinstance(value, Ref):
+            break
+        attributes = {**attributes, attribute: value}
+        del given[count]
     refs = operands(composite, given)
     results = called(templates.of_call_with(spec, name, [(r.dtype, r.shape) for r in refs], attributes), refs)
     made = tuple([Tensor(r) for r in results])

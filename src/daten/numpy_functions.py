@@ -1,0 +1,343 @@
+"""Functions of NumPy over tensors: `np.exp(x)`, `np.concatenate([x, y], axis=1)`. NumPy asks for them here, by its
+protocols `__array_ufunc__` and `__array_function__`.
+
+So programs that are written for arrays are graphs. A number that NumPy computes, as np.sqrt(2 / np.pi), has no type of
+its own, as if it were a number of Python: in NumPy it would make float64 of float32. What no operator computes NumPy
+computes at once, from the values.
+"""
+from __future__ import annotations
+
+import operator as op
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from caten.frontend import operator_library
+
+from . import array_api
+from .tensor import Tensor, apply, one, product, tensor
+from .tracing import ACTIVE
+
+xp: Any = array_api
+
+# Where the names differ: those of NumPy, and those of the array API standard.
+NAMES = {"absolute": "abs", "fabs": "abs", "invert": "bitwise_invert", "left_shift": "bitwise_left_shift",
+         "right_shift": "bitwise_right_shift", "conjugate": "conj", "rint": "round",
+         "arccos": "acos", "arcsin": "asin", "arctan": "atan", "arccosh": "acosh", "arcsinh": "asinh",
+         "arctanh": "atanh", "arctan2": "atan2", "amax": "max", "amin": "min", "around": "round"}
+OPERATORS: dict[str, Callable[..., Any]] = {
+    "add": op.add, "subtract": op.sub, "multiply": op.mul, "divide": op.truediv, "true_divide": op.truediv,
+    "floor_divide": op.floordiv, "remainder": op.mod, "power": op.pow, "float_power": op.pow, "matmul": op.matmul,
+    "bitwise_and": op.and_, "bitwise_or": op.or_, "bitwise_xor": op.xor, "less": op.lt, "less_equal": op.le,
+    "greater": op.gt, "greater_equal": op.ge, "equal": op.eq, "not_equal": op.ne}
+REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all",
+              "logical_or": "any"}
+
+
+class Unknown(Exception):
+    """No operator computes this."""
+
+
+def of_elements(ufunc: np.ufunc, method: str, inputs: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """What a universal function gives: the protocol `__array_ufunc__`."""
+    named = {n: v for n, v in named.items() if n != "out" or any(o is not None for o in v)}
+    try:
+        out = named.pop("out", (None,))
+        if not all(isinstance(o, Tensor) for o in out if o is not None):
+            raise Unknown
+        made = _of_elements(ufunc, method, inputs, named)
+    except Unknown:
+        return _by_numpy(getattr(ufunc, method), ufunc.__name__, inputs, dict(named) | (
+            {"out": out} if any(o is not None for o in out) else {}))
+    if isinstance(out[0], Tensor):
+        out[0][...] = made
+        return out[0]
+    return made
+
+
+def _of_elements(ufunc: np.ufunc, method: str, inputs: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    name = ufunc.__name__
+    if method == "reduce" and name in REDUCTIONS and not named.keys() - {"axis", "keepdims", "dtype"}:
+        return reduced(REDUCTIONS[name], *inputs, **{"axis": 0, **named})
+    if method == "outer" and len(inputs) == 2 and not named:
+        a, b = map(tensor, inputs)
+        return _of_elements(ufunc, "__call__", (a.reshape(*a.shape, *[1] * b.ndim), b), {})
+    if method != "__call__" or named.keys() - {"dtype"}:
+        raise Unknown
+    given = [_operand(v) for v in inputs]
+    if name in OPERATORS:
+        made = OPERATORS[name](given[0] if isinstance(given[1], Tensor) else tensor(given[0]), given[1])
+    elif hasattr(xp.elementwise, NAMES.get(name, name)):
+        made = getattr(xp.elementwise, NAMES.get(name, name))(*map(_of_floats(name), given))
+    else:
+        made = _of_library(name, given)
+    return made.astype(named["dtype"]) if named.get("dtype") is not None else made
+
+
+def _of_floats(name: str) -> Callable[[Any], Any]:
+    """Integers become floats where NumPy's function has only results of floats."""
+    kinds = {t[-1] for t in getattr(np, name).types if t[0] in "?lq"} if hasattr(np, name) else set()
+    if kinds & {"?", "l", "q", "b", "i"}:
+        return lambda v: v
+    return lambda v: v.astype("float64") if isinstance(v, Tensor) and v.dtype.kind in ("int", "uint", "bool") else v
+
+
+def of_arrays(function: Callable[..., Any], inputs: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """What a function of NumPy gives: the protocol `__array_function__`."""
+    name = getattr(function, "__name__", "")
+    module = getattr(function, "__module__", "") or ""
+    try:
+        if module == "numpy.linalg" or module.startswith("numpy.linalg."):
+            return _in(xp.linalg, name, inputs, named)
+        if module == "numpy.fft" or module.startswith("numpy.fft."):
+            return _in(xp.fft, name, inputs, named)
+        if name in FUNCTIONS:
+            return FUNCTIONS[name](*map(_operand, inputs), **{n: _operand(v) for n, v in named.items()})
+        return _of_library(NAMES.get(name, name), [_operand(v) for v in inputs], named)
+    except Unknown:
+        return _by_numpy(function, name, inputs, named)
+
+
+def _in(namespace: Any, name: str, inputs: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    if name == "norm":
+        return norm(*inputs, **named)
+    made = getattr(namespace, name, None)
+    if made is None:
+        raise Unknown
+    return made(*map(_operand, inputs), **named)
+
+
+def _of_library(name: str, given: Sequence[Any], named: Mapping[str, Any] | None = None) -> Any:
+    if operator_library.find(name) is None:
+        raise Unknown
+    return apply(name, *given, **(named or {}))
+
+
+def _operand(value: Any) -> Any:
+    """A number of NumPy as one of Python; arrays as tensors, also in lists."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return tensor(value)
+    if isinstance(value, list | tuple) and any(isinstance(v, Tensor | np.ndarray) for v in value):
+        return type(value)([_operand(v) for v in value])
+    return value
+
+
+def _by_numpy(function: Callable[..., Any], name: str, inputs: Any, named: Mapping[str, Any]) -> Any:
+    """By NumPy, from the values."""
+    def array(value: Any) -> Any:
+        if isinstance(value, Tensor):
+            return value.numpy()
+        if isinstance(value, list | tuple):
+            return type(value)([array(v) for v in value])
+        return value
+    if ACTIVE.get() is not None:
+        raise TypeError(f"numpy.{name} is no operator of daten with these arguments, so its result would be the same "
+                        f"in each call of what jit traces")
+    return function(*[array(v) for v in inputs], **{n: array(v) for n, v in named.items()})
+
+
+# ---- functions, as NumPy declares them
+
+def reduced(name: str, x: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
+            initial: Any = None, where: Any = True, ddof: int | None = None) -> Any:
+    """A reduction over axes."""
+    if out is not None or where is not True or initial is not None:
+        raise Unknown
+    given = tensor(x) if dtype is None else tensor(x).astype(dtype)
+    if ddof is not None:
+        return getattr(xp, name)(_float(given), axis=axis, correction=ddof, keepdims=bool(keepdims))
+    if name == "mean":
+        given = _float(given)
+    return getattr(xp, name)(given, axis=axis, keepdims=bool(keepdims))
+
+
+def _reduction(name: str, spread: bool = False) -> Callable[..., Tensor]:
+    def function(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
+                 ddof: int = 0, initial: Any = None, where: Any = True) -> Any:
+        return reduced(name, a, axis, dtype, out, keepdims, initial, where, ddof if spread else None)
+    return function
+
+
+def _extreme(name: str) -> Callable[..., Tensor]:
+    def function(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
+                 where: Any = True) -> Any:
+        return reduced(name, a, axis, None, out, keepdims, initial, where)
+    return function
+
+
+def _float(x: Tensor) -> Tensor:
+    return x.astype("float64") if x.dtype.kind in ("int", "uint", "bool") else x
+
+
+def _scan(name: str) -> Callable[..., Tensor]:
+    def function(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+        if out is not None:
+            raise Unknown
+        x = tensor(a).reshape(-1) if axis is None else tensor(a)
+        return getattr(xp, name)(x, axis=axis or 0, dtype=dtype)
+    return function
+
+
+def norm(x: Tensor, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """The norm of a vector, or of all elements."""
+    if ord is not None and axis is None and x.ndim > 1:
+        raise Unknown
+    return xp.linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=2 if ord is None else ord)
+
+
+def reshape(a: Tensor, shape: Any, order: str = "C") -> Tensor:
+    """The same elements in another shape."""
+    if order != "C":
+        raise Unknown
+    return a.reshape(*(shape if isinstance(shape, list | tuple) else (shape,)))
+
+
+def squeeze(a: Tensor, axis: Any = None) -> Any:
+    """Without axes of extent 1."""
+    return xp.squeeze(a, tuple([n for n, e in enumerate(a.shape) if e == 1]) if axis is None else axis)
+
+
+def split(ary: Tensor, sections: Any, axis: int = 0, is_uneven: bool = False) -> list[Tensor]:
+    """Parts along an axis: so many, or between positions."""
+    extent, at = ary.shape[axis], axis % ary.ndim
+    if isinstance(sections, int):
+        if extent % sections and not is_uneven:
+            raise ValueError(f"{ary!r}: an axis of {extent} cannot be split into {sections} equal parts")
+        short, longer = divmod(extent, sections)
+        ends = [n * short + min(n, longer) for n in range(sections + 1)]
+    else:
+        ends = [0, *[slice(int(n)).indices(extent)[1] for n in sections], extent]
+    return [ary[(*[slice(None)] * at, slice(a, max(a, b)))] for a, b in pairwise(ends)]
+
+
+def concatenate(arrays: Sequence[Any], axis: int | None = 0, out: None = None, dtype: Any = None) -> Any:
+    """Joined along an axis."""
+    if out is not None:
+        raise Unknown
+    made = xp.concat([tensor(a) for a in arrays], axis=axis)
+    return made if dtype is None else made.astype(dtype)
+
+
+def _at_least(arrays: Sequence[Any], rank: int) -> list[Tensor]:
+    return [t.reshape(*[1] * (rank - t.ndim), *t.shape) for t in map(tensor, arrays)]
+
+
+def hstack(tup: Sequence[Any]) -> Any:
+    """Joined along the second axis; vectors along the first."""
+    given = _at_least(tup, 1)
+    return concatenate(given, axis=0 if given[0].ndim == 1 else 1)
+
+
+def where(condition: Any, x: Any = None, y: Any = None) -> Any:
+    """x where the condition holds, else y; the positions where it holds, if there are none."""
+    if x is None or y is None:
+        return xp.nonzero(tensor(condition))
+    return one("where", tensor(condition) if isinstance(condition, Tensor) else np.asarray(condition, bool), x, y)
+
+
+def clip(a: Any, a_min: Any = None, a_max: Any = None, out: None = None, *, min: Any = None, max: Any = None) -> Any:
+    """Not below the first bound, and not above the second."""
+    if out is not None:
+        raise Unknown
+    return xp.clip(tensor(a), min=a_min if min is None else min, max=a_max if max is None else max)
+
+
+def take(a: Any, indices: Any, axis: int | None = None) -> Tensor:
+    """The elements at indices along an axis, or of all in order."""
+    x = tensor(a).reshape(-1) if axis is None else tensor(a)
+    return x[(*[slice(None)] * ((axis or 0) % x.ndim), indices)]
+
+
+def dot(a: Any, b: Any, out: None = None) -> Tensor:
+    """The product of vectors or matrices; a sum over the last axis of a and the one before the last of b."""
+    x, y = tensor(a), tensor(b)
+    if not x.ndim or not y.ndim:
+        return x * y
+    return product(x, y) if y.ndim <= 2 else xp.tensordot(x, y, axes=((x.ndim - 1,), (y.ndim - 2,)))
+
+
+def einsum(subscripts: str, *operands: Any, **named: Any) -> Tensor:
+    """Sums of products, of one or two arrays."""
+    if len(operands) > 2 or named.keys() - {"optimize"} or not isinstance(subscripts, str):
+        raise Unknown
+    return one("einsum" if len(operands) == 2 else "einsum1", *operands, subscripts=subscripts)
+
+
+def pad(array: Tensor, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Tensor:
+    """With elements around it."""
+    widths = [(int(a), int(b)) for a, b in np.broadcast_to(np.asarray(pad_width), (array.ndim, 2))]
+    if mode == "constant" and isinstance(constant_values, int | float):
+        return one("pad", array, widths=tuple(widths), value=constant_values)
+    if mode not in ("edge", "wrap", "reflect"):
+        raise Unknown
+    for axis, (before, after) in enumerate(widths):
+        array = one(f"pad_{mode}", array, axis=axis, before=before, after=after)
+    return array
+
+
+def _transposed(a: Any, axes: Any = None) -> Tensor:
+    return tensor(a).transpose(*(axes or ()))
+
+
+def _swapped(a: Tensor, axis1: int, axis2: int) -> Tensor:
+    order = list(range(a.ndim))
+    order[axis1], order[axis2] = order[axis2], order[axis1]
+    return a.transpose(*order)
+
+
+def _like(name: str) -> Callable[..., Tensor]:
+    def function(a: Tensor, *value: Any, dtype: Any = None, shape: Any = None, **_: Any) -> Any:
+        if shape is not None:
+            raise Unknown
+        return getattr(xp, name)(a, *value, dtype=dtype)
+    return function
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **{n: _reduction(n) for n in ("sum", "prod", "mean")}, **{n: _reduction(n, spread=True) for n in ("var", "std")},
+    **{n: _extreme(NAMES.get(n, n)) for n in ("max", "min", "amax", "amin", "all", "any", "count_nonzero")},
+    **{n: lambda a, axis=None, out=None, keepdims=False, n=n: reduced(n, a, axis, None, out, keepdims)
+       for n in ("argmax", "argmin")},
+    "cumsum": _scan("cumulative_sum"), "cumprod": _scan("cumulative_prod"),
+    "reshape": reshape, "ravel": lambda a: a.reshape(-1), "transpose": _transposed, "squeeze": squeeze,
+    "permute_dims": _transposed, "swapaxes": _swapped, "moveaxis": lambda a, source, destination: xp.moveaxis(
+        a, source, destination),
+    "expand_dims": lambda a, axis: xp.expand_dims(a, axis), "copy": lambda a, order="K": Tensor(a),
+    "broadcast_to": lambda array, shape: xp.broadcast_to(
+        tensor(array), shape if isinstance(shape, tuple) else (shape,)),
+    "broadcast_arrays": lambda *args: tuple(xp.broadcast_arrays(*map(tensor, args))),
+    "atleast_1d": lambda *a: _at_least(a, 1)[0] if len(a) == 1 else tuple(_at_least(a, 1)),
+    "atleast_2d": lambda *a: _at_least(a, 2)[0] if len(a) == 1 else tuple(_at_least(a, 2)),
+    "split": split, "array_split": lambda ary, sections, axis=0: split(ary, sections, axis, is_uneven=True),
+    "hsplit": lambda ary, sections: split(ary, sections, min(1, ary.ndim - 1)),
+    "vsplit": lambda ary, sections: split(ary, sections, 0),
+    "concatenate": concatenate, "concat": concatenate, "hstack": hstack,
+    "vstack": lambda tup: concatenate(_at_least(tup, 2)), "stack": lambda arrays, axis=0: xp.stack(
+        [tensor(a) for a in arrays], axis=axis),
+    "flip": lambda m, axis=None: xp.flip(m, axis=axis), "flipud": lambda m: xp.flip(m, axis=0),
+    "fliplr": lambda m: xp.flip(m, axis=1), "roll": lambda a, shift, axis=None: xp.roll(a, shift, axis=axis),
+    "repeat": lambda a, repeats, axis=None: xp.repeat(a, repeats, axis=axis),
+    "tile": lambda a, reps: xp.tile(a, reps if isinstance(reps, tuple) else (reps,)),
+    "where": where, "clip": clip, "take": take, "round": lambda a, decimals=0: one("round", a, decimals=decimals),
+    "take_along_axis": lambda arr, indices, axis=-1: xp.take_along_axis(arr, tensor(indices), axis=axis),
+    "average": lambda a, axis=None, weights=None, *, keepdims=False: (
+        reduced("mean", a, axis, keepdims=keepdims) if weights is None else one(
+            "average", a, weights, axis=axis, keepdims=keepdims)),
+    "sort": lambda a, axis=-1, kind=None: xp.sort(a, axis=axis), "diff": lambda a, n=1, axis=-1: xp.diff(
+        a, n=n, axis=axis),
+    "argsort": lambda a, axis=-1, kind=None: xp.argsort(a, axis=axis), "nonzero": lambda a: xp.nonzero(a),
+    "dot": dot, "inner": lambda a, b: xp.tensordot(tensor(a), tensor(b), axes=((-1,), (-1,))), "einsum": einsum,
+    "outer": lambda a, b: one("outer", tensor(a).reshape(-1), tensor(b).reshape(-1)),
+    "tensordot": lambda a, b, axes=2: xp.tensordot(tensor(a), tensor(b), axes=axes),
+    "trace": lambda a, offset=0: xp.linalg.trace(a, offset=offset),
+    "diagonal": lambda a, offset=0: xp.linalg.diagonal(a, offset=offset),
+    "tril": lambda m, k=0: xp.tril(m, k=k), "triu": lambda m, k=0: xp.triu(m, k=k), "pad": pad,
+    "real": lambda val: xp.real(val), "imag": lambda val: xp.imag(val),
+    "shape": lambda a: a.shape, "ndim": lambda a: a.ndim, "size": lambda a, axis=None: (
+        a.size if axis is None else a.shape[axis]),
+    **{n: _like(n) for n in ("zeros_like", "ones_like", "full_like", "empty_like")},
+}

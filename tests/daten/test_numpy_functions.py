@@ -1,0 +1,109 @@
+"""Functions of NumPy over tensors give what they give over arrays, as tensors."""
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import daten
+from daten import Tensor, jit
+
+A = np.random.default_rng(0).standard_normal((3, 4))
+SAMPLE = Path(__file__).resolve().parents[2] / "samples" / "daten" / "gpt2_numpy.py"
+
+OF_ELEMENTS: dict[str, Callable[[Any], Any]] = {
+    **{f.__name__: f for f in (np.exp, np.tanh, np.arctan, np.absolute, np.floor, np.rint, np.sign, np.isnan, np.negative, np.reciprocal, np.log1p, np.cbrt,
+                               np.exp2, np.square, np.signbit, np.nan_to_num, np.conjugate)},
+    "numbers of NumPy": lambda x: np.sqrt(2 / np.pi) * x / np.sqrt(x.shape[-1]), "power": lambda x: np.power(x * x, 1.5), "maximum": lambda x: np.maximum(0, x),
+    "an array first": lambda x: A * x, "an array second": lambda x: x - A, "arctan2": lambda x: np.arctan2(x, 1.5), "logaddexp": lambda x: np.logaddexp(x, 1.0),
+    "less": lambda x: np.less(x, 0.1), "integers": lambda x: np.sin(np.argmax(x, axis=1)), "where": lambda x: np.where(x > 0, x, 0.1 * x),
+    "clip": lambda x: np.clip(x, -0.5, 0.5), "round": lambda x: np.round(x, 2), "zeros_like": np.zeros_like, "full_like": lambda x: np.full_like(x, 2.0),
+    "isclose": lambda x: np.isclose(x, x), "dtype": lambda x: np.add(x, 1, dtype=np.float32)}
+OF_AXES: dict[str, Callable[[Any], Any]] = {
+    "mean": lambda x: np.mean(x, axis=-1, keepdims=True), "sum": lambda x: np.sum(x, 0), "mean of all": np.mean, "max": lambda x: np.max(x, -1, keepdims=True),
+    "amin": lambda x: np.amin(x, axis=1), "var": lambda x: np.var(x, axis=1, ddof=1), "std": np.std, "prod": lambda x: np.prod(x, axis=0),
+    "any": lambda x: np.any(x > 0, axis=1), "argmin": lambda x: np.argmin(x, axis=0), "cumsum": lambda x: np.cumsum(x, axis=1), "cumprod": np.cumprod,
+    "median": lambda x: np.median(x, axis=1), "ptp": lambda x: np.ptp(x, axis=1), "average": lambda x: np.average(x, axis=1), "diff": np.diff,
+    "weights": lambda x: np.average(x, axis=1, weights=np.abs(x)),
+    "sort": lambda x: np.sort(x, axis=0), "argsort": np.argsort, "reduce": np.add.reduce, "reduce all": lambda x: np.multiply.reduce(x, axis=None), "methods": lambda x: x.sum(1)}
+MOVED: dict[str, Callable[[Any], Any]] = {
+    "split": lambda x: np.split(x, 2, axis=-1), "split at": lambda x: np.split(x, [1, 2]), "array_split": lambda x: np.array_split(x, 3, axis=1), "hstack": lambda x: np.hstack([x, x]),
+    "vstack": lambda x: np.vstack([x, x[0]]), "stack": lambda x: np.stack([x, x], axis=1), "concatenate": lambda x: np.concatenate([x, A], axis=0), "reshape": lambda x: np.reshape(x, (2, -1)),
+    "transpose": np.transpose, "swapaxes": lambda x: np.swapaxes(x, 0, 1), "moveaxis": lambda x: np.moveaxis(x, 0, 1), "ravel": np.ravel, "squeeze": lambda x: np.squeeze(x[None]),
+    "expand_dims": lambda x: np.expand_dims(x, 1), "flip": lambda x: np.flip(x, 1), "roll": lambda x: np.roll(x, 1, axis=1), "repeat": lambda x: np.repeat(x, 2, axis=1),
+    "tile": lambda x: np.tile(x, 2), "broadcast_to": lambda x: np.broadcast_to(x, (2, 3, 4)), "take": lambda x: np.take(x, [0, 2], axis=1), "a range": lambda x: x[range(2)],
+    "take_along_axis": lambda x: np.take_along_axis(x, np.argsort(A, axis=1), axis=1), "pad": lambda x: np.pad(x, ((0, 1), (2, 0))), "pad edges": lambda x: np.pad(x, 1, mode="edge"),
+    "tril": np.tril, "tri": lambda x: x[:, :3] + (1 - np.tri(3, dtype=x.dtype)) * -1e10, "diagonal": np.diagonal, "copy": np.copy, "nonzero": lambda x: np.nonzero(x > 0)}
+PRODUCTS: dict[str, Callable[[Any], Any]] = {
+    "matmul": lambda x: np.matmul(x, x.T), "dot": lambda x: np.dot(x, x[0]), "einsum": lambda x: np.einsum("ij,kj->ik", x, x), "outer": lambda x: np.outer(x[0], x[1]),
+    "add.outer": lambda x: np.add.outer(x[0], x[1]), "tensordot": lambda x: np.tensordot(x, x, axes=([0], [0])), "inner": lambda x: np.inner(x, x), "trace": np.trace,
+    "norm": np.linalg.norm, "norms": lambda x: np.linalg.norm(x, axis=1), "inverse": lambda x: np.linalg.inv(x @ x.T), "rfft": np.fft.rfft}
+
+
+@pytest.fixture(autouse=True)
+def numpy_runtime() -> Iterator[None]:
+    daten.use("numpy")
+    yield
+    daten.use()
+
+
+@pytest.mark.parametrize("cases", [OF_ELEMENTS, OF_AXES, MOVED, PRODUCTS], ids=["elements", "axes", "moved", "products"])
+def test_functions(cases: dict[str, Callable[[Any], Any]]) -> None:
+    for name, function in cases.items():
+        want, found = function(A), function(Tensor(A))
+        for a, b in zip(*[v if isinstance(v, list | tuple) else [v] for v in (want, found)], strict=True):
+            assert isinstance(b, Tensor), name
+            np.testing.assert_allclose(b.numpy(), a, rtol=1e-6, atol=1e-12, err_msg=name)
+            assert b.dtype == np.asarray(a).dtype, name
+
+
+def test_numbers_of_numpy_have_no_type_of_their_own() -> None:
+    x = Tensor(A.astype(np.float32))
+    assert (x * np.sqrt(2 / np.pi)).dtype == (np.float64(2) * x).dtype == np.divide(x, np.sqrt(4)).dtype == "float32"
+
+
+def test_what_no_operator_computes_numpy_does() -> None:
+    """At once; not in a function that is traced, where it would be the same each time."""
+    made = np.percentile(Tensor(A), 30, axis=1)
+    assert isinstance(made, np.ndarray)
+    np.testing.assert_array_equal(made, np.percentile(A, 30, axis=1))
+    with pytest.raises(TypeError, match=r"numpy\.percentile is no operator"):
+        jit(lambda x: np.percentile(x, 30, axis=1))(A)
+
+
+def test_results_are_put_where_they_are_asked_for() -> None:
+    out = Tensor(np.zeros((3, 4)))
+    assert np.add(Tensor(A), 1.0, out=out) is out
+    np.testing.assert_array_equal(out.numpy(), A + 1)
+    own = A.copy()
+    own += Tensor(A)
+    np.testing.assert_array_equal(own, 2 * A)
+
+
+def test_gradients_go_through() -> None:
+    x = Tensor(A, requires_grad=True)
+    np.sum(np.tanh(np.concatenate([x, x])) * 2).backward()
+    assert x.grad is not None
+    np.testing.assert_allclose(x.grad.numpy(), 4 * (1 - np.tanh(A) ** 2))
+
+
+def test_gpt2_of_numpy_unchanged() -> None:
+    """The functions of the sample, over arrays and traced, at lengths that are compiled once."""
+    spec = importlib.util.spec_from_file_location("gpt2_numpy", SAMPLE)
+    assert spec is not None
+    assert spec.loader is not None
+    sample = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sample)
+    weights = sample.drawn(width=16, layers=2, vocabulary=11, context=8)
+    compiled = jit(sample.gpt2)
+    for length in (2, 5, 2):
+        tokens = np.arange(length) + 3
+        made = compiled(tokens, **weights, heads=2)
+        assert made.dtype == "float32"
+        np.testing.assert_allclose(made.numpy(), sample.gpt2(tokens, **weights, heads=2), rtol=1e-4, atol=1e-6)
+    assert sum(map(len, daten.realization.COMPILED.values())) == 1
+    assert sample.generated(lambda t: compiled(t, **weights, heads=2), [1, 2], 3) == sample.generated(lambda t: sample.gpt2(t, **weights, heads=2), [1, 2], 3)
