@@ -337,6 +337,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "diagonal": lambda a, offset=0: xp.linalg.diagonal(a, offset=offset),
     "tril": lambda m, k=0: xp.tril(m, k=k), "triu": lambda m, k=0: xp.triu(m, k=k), "pad": pad,
     "real": lambda val: xp.real(val), "imag": lambda val: xp.imag(val),
+    **{n: lambda *inputs, n=n, **named: bool(_of_library(n, inputs, named)) for n in ("allclose", "array_equal")},
     "shape": lambda a: a.shape, "ndim": lambda a: a.ndim, "size": lambda a, axis=None: (
         a.size if axis is None else a.shape[axis]),
     **{n: _like(n) for n in ("zeros_like", "ones_like", "full_like", "empty_like")},

@@ -75,6 +75,11 @@ def test_what_no_operator_computes_numpy_does() -> None:
         jit(lambda x: np.percentile(x, 30, axis=1))(A)
 
 
+def test_comparisons_of_whole_arrays_are_bools() -> None:
+    assert np.allclose(Tensor(A), A + 1e-12) is True
+    assert np.array_equal(A, Tensor(A + 1)) is False
+
+
 def test_results_are_put_where_they_are_asked_for() -> None:
     out = Tensor(np.zeros((3, 4)))
     assert np.add(Tensor(A), 1.0, out=out) is out
