@@ -164,8 +164,8 @@ def test_the_gradients_of_samples(name: str) -> None:
     assert found.passed, [c for f in found.files for c in f.cases if not c.passed]
 
 
-# What has no gradient, yet: loops in order, and what works on the bits of numbers.
-NONE = {"betaln", "scatter_max", "interp", "lu", "qr"} | {e.name for e in library.entries() if "gradient" in e.table}       # by hand: test_gradient_sections.py
+# What has no gradient, yet: loops in order, and what works on the bits of numbers; signbit is constant.
+NONE = {"betaln", "scatter_max", "interp", "lu", "qr", "signbit"} | {e.name for e in library.entries() if "gradient" in e.table}       # by hand: test_gradient_sections.py
 FAMILIES = [f for f in sorted({e.family for e in library.entries()}) if f not in ("random", "rejection", "bits", "creation", "transforms", "sorting", "sparse", "linear_algebra")]
 
 
@@ -177,6 +177,14 @@ def test_the_gradients_of_the_library(family: str, nightly: bool) -> None:
     bad = [c for f in found.files for c in f.cases if not c.passed and c.status != "vacuous"]
     assert not bad, bad
     assert not [d for f in found.files for d in f.diagnostics]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("family", "case"), [("convolutions", "im2col"), ("pooling", "max_pool1d with padding"), ("images", "grid_sample"), ("reductions", "prod of two axes")])
+def test_scheduled_gradients_are_verified(family: str, case: str) -> None:
+    """Reads of the seed at reshaped, padded and computed places; products over several axes."""
+    found = caten.test(library.FOLDER / f"{family}.toml", grad=True, only=[case], opt=2)
+    assert [c.status for f in found.files for c in f.cases] == ["ok"]
 
 
 def test_a_wrong_derivative_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

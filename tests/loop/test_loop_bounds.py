@@ -167,3 +167,13 @@ def test_rows_of_an_array_of_three_axes_are_inside_of_it_as_one_row(least: int) 
     beyond = resolve(read(show(program).replace("(for i 0 (* A B) 1", "(for i 0 (+ (* A B) 1) 1"))[0])
     with pytest.raises(CatenError, match="E483"):
         verify(beyond)
+
+
+def test_a_product_is_not_0_where_that_is_the_only_way_left() -> None:
+    """The sizes of an array that is read as one row at an index that is clamped to it: at least 1 in a loop over indices, if there may be none else."""
+    (program,) = [resolve(p) for p in read("""(loop G (buffer X f64 (A B) (0 1) in) (buffer I i64 (N) (0) in) (buffer Y f64 (N) (0) out) (size A) (size B) (size N)
+      (ensure 1 (or (<= 1 (* A B)) (<= N 0))) (check 1 "none")
+      (kernel g (for i 0 N 1 serial (setf (aref Y i) (aref X (floordiv (min (max (aref I i) 0) (- (* A B) 1)) B) (mod (min (max (aref I i) 0) (- (* A B) 1)) B))))))""")]
+    verify(program)
+    with pytest.raises(CatenError, match="E483"):
+        verify(resolve(read(show(program).replace("(<= N 0)", "(<= N 1)"))[0]))

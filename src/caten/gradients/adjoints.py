@@ -257,18 +257,21 @@ class Gradients:
         self.to_reads(axes, value.cond, value.expr, self.read(met, _at(axes)))
 
     def to_factors(self, value: Reduce, g: str) -> None:
-        """Of a product: to each factor, times all others. Over several axes: one after the other."""
-        if len(value.over) > 1:
-            raise NotDifferentiable("a product over several axes has no derivative")
-        (over,) = value.over
-        axes = self.table.axis_names.axes([*[a.extent for a in value.axes], over.extent])
-        names = {a.var: b.var for a, b in zip((*value.axes, over), axes, strict=True)}
+        """Of a product: to each factor, times all others. Over several axes it is the product over the first of the
+        products over the others."""
+        kept = len(value.axes)
+        axes = self.table.axis_names.axes([a.extent for a in (*value.axes, *value.over)])
+        names = {a.var: b.var for a, b in zip((*value.axes, *value.over), axes, strict=True)}
         cond, expr = substitute(value.cond, names), substitute(value.expr, names)
-        parts = [self.define(Scan(value.type, axes, axes[-1].name, "mul", "exclusive", direction, cond, expr))
-                 for direction in ("up", "down")]
-        weight: Expr = self.read(g, _at(axes)[:-1])
-        for part in parts:
-            weight = times(weight, self.read(part, _at(axes)))
+        weight: Expr = self.read(g, _at(axes)[:kept])
+        among, factor = cond, expr
+        for n in range(len(axes), kept, -1):
+            for direction in ("up", "down"):
+                others = self.define(Scan(value.type, axes[:n], axes[n - 1].name, "mul", "exclusive", direction, among,
+                                          factor))
+                weight = times(weight, self.read(others, _at(axes[:n])))
+            inner = self.define(Reduce(value.type, axes[:n - 1], axes[n - 1:n], "mul", among, factor))
+            among, factor = TRUE, self.read(inner, _at(axes[:n - 1]))
         self.to_reads(axes, cond, expr, weight)
 
 

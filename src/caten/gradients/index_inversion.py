@@ -90,7 +90,8 @@ class _Solving:
             high, low = self.new(m), self.new(n)
             self.solved[axis] = canonical(high * n + low)
             context = within([a for v, a in self.axes.items() if v not in self.solved], self.context)
-            todo = [(simplify(substitute(e, {axis: self.solved[axis]}), context), b) for e, b in todo]
+            parts = {Op("floordiv", (axis, n)): high, Op("mod", (axis, n)): low, axis: self.solved[axis]}
+            todo = [(simplify(substitute(e, parts), context), b) for e, b in todo]
         return todo
 
     def splits(self, e: Expr) -> Iterator[tuple[Var, Expr, Expr]]:

@@ -47,9 +47,10 @@ class Access:
 
 
 def conjuncts(mask: Expr) -> tuple[Expr, ...]:
-    """The conditions that a mask joins by `and`."""
+    """The conditions that a mask joins by `and`; of vectors, whose reads have masks of their own, also those where the
+    first says whether the second counts."""
     match mask:
-        case Op("and", (a, b)):
+        case Op("and", (a, b)) | Op("where", (a, b, Splat(_, Const(value=False)))):
             return (*conjuncts(a), *conjuncts(b))
     return (mask,)
 

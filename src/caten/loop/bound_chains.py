@@ -44,6 +44,7 @@ class _Chain:
 
     def __init__(self, known: Bounds, inner: Mapping[str, int]):
         self.known, self.inner, self.left = known, inner, MOST_FORMS
+        self.gone: list[Expr] = []                         # the atoms that are replaced: no bound brings them back
         self.decides = False                               # which alternative of a clause is left
 
     def proves(self, form: Linear) -> bool:
@@ -62,11 +63,20 @@ class _Chain:
         if form.degree > degree or not single:
             return False
         atom = max(single, key=self._turn)
+        if any(len(m) > 1 and atom in m for m in form.terms) and self._by_factors(form):       # not a part of 2·k - W·k
+            return True
         match atom:
             case Op("min" | "max" as fn, (a, b)) if is_integer(a.dtype) and (fn == "min") == (form.terms[(atom,)] > 0):
                 return all(self.proves(form.replace(atom, self.known.linear(side))) for side in (a, b))
-        return any(self.proves(less)
+        return any(self._proves_without(atom, less)
                    for bound in self._bounds(atom, degree) if (less := _without(form, atom, bound)) is not None)
+
+    def _proves_without(self, atom: Expr, form: Linear) -> bool:
+        """The same of a form in which an atom was replaced."""
+        self.gone.append(atom)
+        found = self.proves(form)
+        self.gone.pop()
+        return found
 
     def _by_quotient(self, form: Linear) -> bool:
         """The form n - ⌊a / d⌋ is ≥ 0 where d > 0 and a < (n + 1)·d."""
@@ -85,7 +95,9 @@ class _Chain:
         if any(m.count(atom) > 1 for m in form.terms):
             return False
         factor = form.coefficient(atom)
-        rises, falls = self._is_one_sign(factor, 1), self._is_one_sign(factor, -1)
+        low, high = self.known.interval(factor)
+        rises = low >= 0 or (high > 0 and self._apart(factor))
+        falls = high <= 0 or (not rises and self._apart(factor.scaled(-1)))
         if not rises and not falls:
             return False
         match atom:
@@ -95,13 +107,16 @@ class _Chain:
             by = bound.terms.get((atom,), 0)
             if (by, True) in ((1, rises), (-1, falls)) and not any(atom in m and len(m) > 1 for m in bound.terms):
                 value = of_atom(atom) - bound if by == 1 else of_atom(atom) + bound
-                if self.proves(form.replace(atom, value)):
+                if self._proves_without(atom, form.replace(atom, value)):
                     return True
         return False
 
-    def _is_one_sign(self, factor: Linear, sign: int) -> bool:
-        """Is the factor known to be ≥ 0 (1), or ≤ 0 (-1)?"""
-        return self.known.interval(factor.scaled(sign))[0] >= 0 or self._by_terms(factor.scaled(sign))
+    def _apart(self, form: Linear) -> bool:
+        """Is a form shown to be ≥ 0 by terms, in a proof of its own?"""
+        gone, self.gone = self.gone, []
+        found = self._by_terms(form)
+        self.gone = gone
+        return found
 
     def _turn(self, atom: Expr) -> tuple[int, int]:
         """The elimination order: innermost first, then the largest expression."""
@@ -111,11 +126,12 @@ class _Chain:
                    default=-1), atom.written_out
 
     def _bounds(self, atom: Expr, degree: int = 2) -> Iterator[Linear]:
-        """Forms ≥ 0, of at most this degree, that contain this atom."""
-        for clause in self.known.clauses:
+        """Forms ≥ 0, of at most this degree, that contain this atom: those that became known last are first."""
+        for clause in reversed(self.known.clauses):
             if atom in clause.atoms and (left := self._left(clause)) is not None:
                 for c in left:
-                    if (atom,) in c.linear.terms and c.linear.degree <= degree:
+                    if (atom,) in c.linear.terms and c.linear.degree <= degree and not any(
+                            a in self.gone for a in c.linear.atoms()):
                         yield c.linear
                         if c.equal:
                             yield c.linear.scaled(-1)

@@ -106,7 +106,7 @@ class Context(Valuation):
             context = context._assuming((upward if rising else downward,))
             for factor in _factors(context, hi - lo if rising else lo - hi):   # a nonzero product
                 context = context._assuming(((Constraint(of_atom(factor).shifted(-1)),),))
-            context = context._with_whole_products(hi - lo)
+            context = context._with_whole_products(hi - lo)._with_decided_products()
             if step.is_constant and abs(step.constant) != 1:      # i = lo + step·k
                 count = Var(loop.name + ".k", "i64")
                 context = context._with(ranges={**context.ranges, count.name: (0, GREATEST_BYTES)})
@@ -115,6 +115,22 @@ class Context(Valuation):
             context = context._assuming((upward, downward))
         context = context.forgetting(changed)
         return context._with(values={**context.values, **counted}) if counted else context
+
+    def _with_decided_products(self) -> Context:
+        """With the one of several alternatives that is left, if it says that a product is not 0: in a loop over k,
+        where 1 ≤ a · b or k ≤ 0, neither a nor b is 0."""
+        context = self
+        for clause in self.clauses:
+            if len(clause.alternatives) < 2:
+                continue
+            products = [a for a in clause.alternatives if len(a) == 1 and len(a[0].linear.terms) == 1
+                        and a[0].linear.degree > 1 and a[0].linear.constant < 0 and not a[0].equal]
+            others = [a for a in clause.alternatives if a not in products]
+            if len(products) == 1 and all(any(not c.equal and self.shows_nonnegative(c.linear.scaled(-1).shifted(-1))
+                                              for c in a) for a in others):
+                for factor in _factors(self, products[0][0].linear.shifted(-products[0][0].linear.constant)):
+                    context = context._assuming(((Constraint(of_atom(factor).shifted(-1)),),))
+        return context
 
     def _with_whole_products(self, extent: Linear) -> Context:
         """With what is known of a · b, the bound of a loop around, where it does not wrap: a · b · c fits, and a loop

@@ -147,6 +147,9 @@ class Valuation(ABC):
         for atom in self._compared():
             if isinstance(atom, Op) and atom.fn in _RING and atom.dtype == expr.dtype and atom is not canonical(expr):
                 gap = linear(expr) - linear(atom)
+                least, most = self.interval(gap) if gap.degree == 1 else (0, 1)
+                if least == most:                              # a variable of one value, such as r where r = 1
+                    gap = constant(least)
                 if len(gap.terms) < len(linear(expr).terms):
                     form = of_atom(atom) + self.linear(expression(gap, expr.dtype))
                     lo, hi = self.interval(form)               # no proof: such sums are many, few matter
@@ -160,9 +163,17 @@ class Valuation(ABC):
         lo, hi = self.interval(form)
         if row.least <= lo and hi <= row.greatest:
             return True
+        most, least = self._large_part(form), self._large_part(form.scaled(-1)).scaled(-1)
         return (self._products_are_bounded(form)
-                and (lo >= row.least or self.excludes((Constraint(constant(row.least - 1) - form),), widely=True))
-                and (hi <= row.greatest or self.excludes((Constraint(form.shifted(-row.greatest - 1)),), widely=True)))
+                and (lo >= row.least or self.excludes((Constraint(constant(row.least - 1) - least),), widely=True))
+                and (hi <= row.greatest or self.excludes((Constraint(most.shifted(-row.greatest - 1)),), widely=True)))
+
+    def _large_part(self, form: Linear) -> Linear:
+        """A form that is at least as large, over products that may not fit: the others are at their greatest."""
+        ends = {m: self.interval(Linear({m: k}))[1] for m, k in form.terms.items()}
+        small = [m for m, k in form.terms.items() if max(map(abs, self.interval(Linear({m: k})))) < GREATEST_BYTES]
+        return Linear({m: k for m, k in form.terms.items() if m not in small},
+                      form.constant + sum([ends[m] for m in small]))
 
     def _products_are_bounded(self, form: Linear) -> bool:
         """True if facts about products could bound this form: each large product is compared with a number, or is part
