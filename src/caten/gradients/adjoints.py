@@ -49,6 +49,7 @@ from ..tensor.values import (
     shapes_of,
     types_of,
 )
+from .cancelling import cancelling_maxima
 from .formula_adjoints import Leaf, NotDifferentiable, both, holds_bits, times, under, weights
 from .index_inversion import inverse, within
 from .phases import in_phases
@@ -80,10 +81,13 @@ class Gradients:
 
     def forward(self, definitions: Sequence[Define]) -> None:
         """The values of the program itself. Their names stay as they are."""
+        needless = cancelling_maxima(self.program)
         for d in definitions:
             self.order.append(d)
             for name, dtype, shape in zip(d.names, types_of(d.value), shapes_of(d.value), strict=True):
                 self.types[name], self.shapes[name] = dtype, shape
+            if d.names and d.name in needless:
+                continue
             if any(map(self.is_wanted, reads_of(d.value) if not isinstance(d.value, Nest) else ())) or any(
                     name in self.depends for name in _whole(d.value)) or any(
                     v in self.depends for v in _scalars(d.value, self.scalars)):
