@@ -74,14 +74,19 @@ class Listing:
     def summary(self, build: Compilation) -> Iterator[str]:
         """Instructions, bytes between kernels before and after planning, floating-point operations."""
         between = [name for name in self.read if name in self.made and name not in self.outputs]
-        before = sum([self.bytes(name) for name in between])
-        rendered = build.rendered
-        entry = rendered.manifest if "scratch_bytes" in rendered.manifest else rendered.manifest["ops"][0]
-        (formula,) = read_text(str(entry["scratch_bytes"]))
-        after = int(evaluate(formula, self.sizes))
+        before, after = self.memory(build)
         work = operations(build.programs[0], self.sizes)
         yield (f"; {len(self.kernels)} instructions, {len(between)} arrays between them: {before:,} bytes, in "
                f"{after:,} bytes of memory; {work:,} floating-point operations")
+
+    def memory(self, build: Compilation) -> tuple[int, int]:
+        """The bytes of the arrays between kernels, and of the memory in which they are, with what kernels need
+        themselves, after planning."""
+        rendered = build.rendered
+        entry = rendered.manifest if "scratch_bytes" in rendered.manifest else rendered.manifest["ops"][0]
+        (formula,) = read_text(str(entry["scratch_bytes"]))
+        between = [name for name in self.read if name in self.made and name not in self.outputs]
+        return sum(map(self.bytes, between)), int(evaluate(formula, self.sizes))
 
     def spelled(self, name: str) -> str:
         """A name with its type and shape."""

@@ -7,7 +7,7 @@ from functools import reduce
 
 from ..core.dtypes import DTYPES
 from ..core.expr import Const, Expr, Op, Var, index
-from ..core.node import substitute
+from ..core.node import Node, substitute
 from ..core.program import Scalar, Target
 from ..errors import CatenError, error
 from ..frozen import frozen
@@ -64,12 +64,13 @@ def layout(program: LoopProgram, parallel: bool | None = None) -> Layout:
     placed: dict[str, tuple[Local, Expr, bool]] = {}
     places: dict[str, Expr] = {}
     shares = _shared_memory(program, found)
-    for local, size, inside in sorted(found, key=lambda f: not isinstance(f[1], Const)):
+    sizes = {local.name: size for local, size, _ in found}
+    for local, _, inside in sorted(found, key=lambda f: not isinstance(f[1], Const)):
         if local.name not in placed:
             own, place = parallel and inside, shares.get(local.name, local.name)
             if place not in places:
-                places[place] = _total(ends[own])
-                ends[own].update({size: 1} if not isinstance(size, Const) else {index(1): int(size.value)})
+                places[place], whole = _total(ends[own]), sizes[place]
+                ends[own].update({whole: 1} if not isinstance(whole, Const) else {index(1): int(whole.value)})
             placed[local.name] = (local, places[place], own)
     shared, share = _total(ends[False]), _total(ends[True])
     return Layout({name: Slot(local, plus(shared, at) if own else at, share if own else index(0)) for name,
@@ -86,28 +87,51 @@ def _total(sizes: Mapping[Expr, int]) -> Expr:
 
 
 def _shared_memory(program: LoopProgram, found: Sequence[tuple[Local, Expr, bool]]) -> dict[str, str]:
-    """For a local, an earlier one of the same size that no kernel needs at the same time: both may be in the same
-    memory. A local inside a kernel is needed while that kernel runs, one between kernels from its first use to its
+    """For a local, another one that is in the same memory, because it is not needed at the same time: one of the same
+    size, or if both sizes are known, one that is not smaller. A local inside a statement of a kernel is needed while
+    that runs, one of the whole kernel while the kernel runs, and one between kernels from its first use to its
     last."""
     between = {c.name for c in program.all(Local)}
+    target = program.first(Target)
+    in_order = target is None or not target.machine.groups       # the statements of a kernel, one after the other
     needed: dict[str, set[int]] = {local.name: set() for local, _, _ in found}
-    used = {k.name: {*reads(k), *written(k.body), *[node.name for node in k.unique() if isinstance(node, Local)]}
-            for k in program.kernels}
-    for n, (kernel, arrays) in enumerate(program.runs):
+    used = {k.name: {*reads(k), *written(k.body), *_declared(k)} for k in program.kernels}
+    inside: dict[tuple[str, str], set[int]] = {}
+    for kernel in program.kernels if in_order else ():
+        for n, stmt in enumerate(kernel.body):
+            for name in _declared(stmt) if isinstance(stmt, For | If) else ():
+                inside.setdefault((kernel.name, name), set()).add(n)
+    start = 0
+    for kernel, arrays in program.runs:
         for name in used[kernel.name]:
             if (actual := arrays.get(name, name)) in needed:
-                needed[actual].add(n)
-    runs = {name: frozenset(range(min(at), max(at) + 1)) if name in between else frozenset(at)
-            for name, at in needed.items() if at}
-    kinds = {local.name: (size, inside) for local, size, inside in found}
+                needed[actual].update([start + n for n in inside.get((kernel.name, name), range(len(kernel.body)))])
+        start += len(kernel.body)
+    times_of = {name: frozenset(range(min(at), max(at) + 1)) if name in between else frozenset(at)
+                for name, at in needed.items() if at}
+    kinds = {local.name: (size, own) for local, size, own in found}
     shares: dict[str, str] = {}
-    taken: dict[str, frozenset[int]] = {}                 # the first local in a place -> the runs that need the place
-    for name in sorted(runs, key=lambda name: min(runs[name])):
-        place = next((p for p, used in taken.items() if kinds[p] == kinds[name] and not used & runs[name]), name)
+    taken: dict[str, frozenset[int]] = {}                 # the first local in a place -> when the place is needed
+    for name in sorted(times_of, key=lambda name: (-_known(kinds[name][0]), min(times_of[name]))):
+        place = next((p for p, used in taken.items() if _fits(kinds[name], kinds[p]) and not used & times_of[name]),
+                     name)
         if place != name:
             shares[name] = place
-        taken[place] = taken.get(place, frozenset()) | runs[name]
+        taken[place] = taken.get(place, frozenset()) | times_of[name]
     return shares
+
+
+def _declared(node: Node) -> list[str]:
+    return [n.name for n in node.unique() if isinstance(n, Local)]
+
+
+def _known(size: Expr) -> int:
+    return int(size.value) if isinstance(size, Const) else 0
+
+
+def _fits(local: tuple[Expr, bool], place: tuple[Expr, bool]) -> bool:
+    """Is there enough memory in a place, of one for each thread or for all, as it is needed?"""
+    return local == place or (local[1] == place[1] and 0 < _known(local[0]) <= _known(place[0]))
 
 
 def scratch_bytes(program: LoopProgram, parallel: bool | None = None) -> Expr:
