@@ -75,7 +75,7 @@ def of_torch(network: str) -> int:
     def begin(storage: Any) -> None:
         nonlocal now, most
         where, size = storage.data_ptr(), storage.nbytes()
-        if where in known or not where or where in before:
+        if where in known or not where:
             return
         known.add(where)
         now += size
@@ -84,9 +84,9 @@ def of_torch(network: str) -> int:
 
     def end(where: int, size: int) -> None:
         nonlocal now
-        known.discard(where)
-        now -= size
-    before: set[int] = set()
+        if where in known:
+            known.discard(where)
+            now -= size
     parameters, batch = NETWORKS[network](np.random.default_rng(0))
     step = PEERS["torch"](network, parameters, batch, 1)
     with Counted():

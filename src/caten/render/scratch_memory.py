@@ -11,12 +11,14 @@ from ..core.node import Node, substitute
 from ..core.program import Scalar, Target
 from ..errors import CatenError, error
 from ..frozen import frozen
+from ..loop.affine import Linear, linear
 from ..loop.effects import reads, written
 from ..loop.empty_calls import idle_sizes
 from ..loop.statements import For, If, Kernel, Let, Local, LoopProgram, Ref, Stmt
 from .linear_offsets import plus, product, times
 
 ALIGNMENT = 64                           # bytes: a cache line, and the widest vector
+USUAL = 256                              # of a size that is not known, to compare arrays
 THREADS = Var("ct_threads", "i64")       # what omp_get_max_threads() says at the call
 
 
@@ -69,7 +71,7 @@ def layout(program: LoopProgram, parallel: bool | None = None) -> Layout:
         if local.name not in placed:
             own, place = parallel and inside, shares.get(local.name, local.name)
             if place not in places:
-                places[place], whole = _total(ends[own]), sizes[place]
+                places[place], whole = _total(ends[own]), _rounded(sizes[place])
                 ends[own].update({whole: 1} if not isinstance(whole, Const) else {index(1): int(whole.value)})
             placed[local.name] = (local, places[place], own)
     shared, share = _total(ends[False]), _total(ends[True])
@@ -87,8 +89,8 @@ def _total(sizes: Mapping[Expr, int]) -> Expr:
 
 
 def _shared_memory(program: LoopProgram, found: Sequence[tuple[Local, Expr, bool]]) -> dict[str, str]:
-    """For a local, another one that is in the same memory, because it is not needed at the same time: one of the same
-    size, or if both sizes are known, one that is not smaller. A local inside a statement of a kernel is needed while
+    """For a local, another one that is in the same memory, because it is not needed at the same time and never smaller:
+    4 · N floats are at most 16 · N. A local inside a statement of a kernel is needed while
     that runs, one of the whole kernel while the kernel runs, and one between kernels from its first use to its
     last."""
     between = {c.name for c in program.all(Local)}
@@ -109,11 +111,11 @@ def _shared_memory(program: LoopProgram, found: Sequence[tuple[Local, Expr, bool
         start += len(kernel.body)
     times_of = {name: frozenset(range(min(at), max(at) + 1)) if name in between else frozenset(at)
                 for name, at in needed.items() if at}
-    kinds = {local.name: (size, own) for local, size, own in found}
+    forms = {local.name: (linear(size), own) for local, size, own in found}
     shares: dict[str, str] = {}
     taken: dict[str, frozenset[int]] = {}                 # the first local in a place -> when the place is needed
-    for name in sorted(times_of, key=lambda name: (-_known(kinds[name][0]), min(times_of[name]))):
-        place = next((p for p, used in taken.items() if _fits(kinds[name], kinds[p]) and not used & times_of[name]),
+    for name in sorted(times_of, key=lambda name: (-_usual(forms[name][0]), min(times_of[name]))):
+        place = next((p for p, used in taken.items() if not used & times_of[name] and _fits(forms[name], forms[p])),
                      name)
         if place != name:
             shares[name] = place
@@ -125,13 +127,18 @@ def _declared(node: Node) -> list[str]:
     return [n.name for n in node.unique() if isinstance(n, Local)]
 
 
-def _known(size: Expr) -> int:
-    return int(size.value) if isinstance(size, Const) else 0
+def _usual(form: Linear) -> int:
+    """A size at sizes of some hundreds, to compare it with others."""
+    return int(form.constant + sum([k * USUAL ** len(m) for m, k in form.terms.items()]))
 
 
-def _fits(local: tuple[Expr, bool], place: tuple[Expr, bool]) -> bool:
-    """Is there enough memory in a place, of one for each thread or for all, as it is needed?"""
-    return local == place or (local[1] == place[1] and 0 < _known(local[0]) <= _known(place[0]))
+def _fits(local: tuple[Linear, bool], place: tuple[Linear, bool]) -> bool:
+    """Is there enough memory in a place, whatever the sizes are, of one for each thread or for all, as it is needed?"""
+    (need, own), (there, owned) = local, place
+    return own == owned and (need == there or (
+        need.constant <= there.constant and all(isinstance(a, Var) for m in (*need.terms, *there.terms) for a in m)
+        and all(there.terms.get(m, 0) >= k for m, k in need.terms.items())
+        and all(k >= 0 for m, k in there.terms.items() if m not in need.terms)))
 
 
 def scratch_bytes(program: LoopProgram, parallel: bool | None = None) -> Expr:
@@ -202,7 +209,7 @@ def _collect(body: tuple[Stmt, ...], lets: dict[Expr, Expr], inside: bool, known
 
 
 def _bytes(local: Local, lets: dict[Expr, Expr], known: set[str]) -> Expr:
-    """Its size, rounded up to whole cache lines."""
+    """Its size."""
     shape = tuple([substitute(e, lets) for e in local.shape])
     for extent in shape:
         unknown = sorted(n for n in extent.variables if n not in known)
@@ -211,7 +218,11 @@ def _bytes(local: Local, lets: dict[Expr, Expr], known: set[str]) -> Expr:
             raise error("E615", f"the extent of the local array '{local.name}' depends on {on}, which is not known at "
                                 f"entry",
                         hint="give it an extent over sizes that is large enough for every iteration")
-    size = times(product(shape), index(DTYPES[local.type].bytes))
+    return times(product(shape), index(DTYPES[local.type].bytes))
+
+
+def _rounded(size: Expr) -> Expr:
+    """A size as whole cache lines."""
     if isinstance(size, Const):
         return index(-(-size.value // ALIGNMENT) * ALIGNMENT)
     return times((size + (ALIGNMENT - 1)) // ALIGNMENT, index(ALIGNMENT))

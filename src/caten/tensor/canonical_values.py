@@ -76,19 +76,19 @@ def canonical_values(program: TensorProgram) -> TensorProgram:
     return program.replace(clauses=(*others.clauses, *named.values(), *table.definitions, *checks, *outputs))
 
 
-Test = Callable[[Compute, Uses, Mapping[str, Value]], bool]
+Test = Callable[[Compute, Uses, Mapping[str, Value], Mapping[str, Uses]], bool]
 
 
-def _is_view(value: Compute, uses: Uses, values: Mapping[str, Value]) -> bool:
+def _is_view(value: Compute, uses: Uses, values: Mapping[str, Value], readers: Mapping[str, Uses]) -> bool:
     return cost(value.expr) == 0
 
 
-def _is_read_once(value: Compute, uses: Uses, values: Mapping[str, Value]) -> bool:
+def _is_read_once(value: Compute, uses: Uses, values: Mapping[str, Value], readers: Mapping[str, Uses]) -> bool:
     return cost(value.expr) == 0 or (len(uses) == 1 and is_once(uses[0][1].index, uses[0][0]))
 
 
-def _is_cheap(value: Compute, uses: Uses, values: Mapping[str, Value]) -> bool:
-    return why_stored(value, uses, values) is None
+def _is_cheap(value: Compute, uses: Uses, values: Mapping[str, Value], readers: Mapping[str, Uses]) -> bool:
+    return why_stored(value, uses, values, readers) is None
 
 
 def _inlined(program: TensorProgram, kept: frozenset[str], is_part: Test) -> TensorProgram:
@@ -205,7 +205,7 @@ class _Inlining:
         for name, value in values.items():
             made = without_nested_pieces(self._without_identities(with_reads(value, self._element)))
             if isinstance(made, Compute) and name not in opaque and is_small(made.expr) and is_part(
-                    made, uses.get(name, []), values) and (name not in outputs or cost(made.expr) <= CHEAP):
+                    made, uses.get(name, []), values, uses) and (name not in outputs or cost(made.expr) <= CHEAP):
                 self.maps.add(name)
             self.full[name] = made
 

@@ -101,7 +101,7 @@ class _Sharing:
                 order = tuple([whole.axes.index(a) for a in axes_of(whole.definition.value)])
             reads = [(p.definition.value, p.read(name, order)) for p in others]
             is_stored = name in program.results and cost(part.expr) > CHEAP
-            if not (is_stored or why_stored(part, [*uses.get(name, ()), *reads], values)):
+            if not (is_stored or why_stored(part, [*uses.get(name, ()), *reads], values, uses)):
                 continue
             for p, (_, read) in zip(others, reads, strict=True):
                 changes.setdefault(p.definition, {})[p.part] = read

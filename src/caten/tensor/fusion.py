@@ -25,6 +25,7 @@ from .fusion_requests import NO_REQUESTS, requests_of
 from .index_maps import (
     CHEAP,
     MOST_NODES,
+    Uses,
     axes_of,
     cost,
     cost_of_each,
@@ -152,9 +153,10 @@ def computed_by_readers(program: TensorProgram) -> dict[str, Compute]:
     return {} if program.first(FusedKernel) is not None else _Sweep(program).inlined
 
 
-def why_stored(value: Compute, uses: Sequence[tuple[Value, Read]], values: Mapping[str, Value]) -> Reason | None:
+def why_stored(value: Compute, uses: Sequence[tuple[Value, Read]], values: Mapping[str, Value],
+               readers: Mapping[str, Uses]) -> Reason | None:
     """Why it costs less to store a map than to compute it in its readers; None if it does not. `uses`: its readers, and
-    where they read it. `values`: the other values."""
+    where they read it. `values`: the other values, and `readers`: what reads each."""
     each = cost(value.expr)
     if each == 0:
         return None
@@ -168,8 +170,9 @@ def why_stored(value: Compute, uses: Sequence[tuple[Value, Read]], values: Mappi
             return why.SEVERAL_ARRAYS
         if any(isinstance(source, Reduce) for source in sources):
             return why.OF_REDUCTION
-    if any(is_contraction(source) for source in sources) and len(uses) > 1:
-        return why.READS_CONTRACTION
+    if len(uses) > 1 and any(is_contraction(values[r.buffer]) and len(readers.get(r.buffer, ())) < 2
+                             for r in reads if r.buffer in values):
+        return why.READS_CONTRACTION                  # in the place of the contraction, which nothing else needs
     again = cost_of_each(value.expr)                  # loops compute the rest before them
     if again > CHEAP and not (len(uses) == 1 and is_once(uses[0][1].index, uses[0][0])):
         return Limit("it is read several times, and costs", again, CHEAP)
@@ -256,7 +259,7 @@ class _Sweep:
     def expand(self) -> None:
         """Substitute the maps that their readers compute."""
         values = {d.name: d.value for d in self.definitions}
-        uses = uses_of([d.value for d in self.definitions])
+        self.uses = uses = uses_of([d.value for d in self.definitions])
         self.known: dict[str, Value] = dict(values)                     # expanded, as far as the loop below is
         for d in self.definitions:
             if isinstance(d.value, Nest):
@@ -291,7 +294,7 @@ class _Sweep:
             return why.KEPT
         if any(name in pair for pair in self.requests.apart):
             return why.APART
-        return why_stored(value, uses, self.known)
+        return why_stored(value, uses, self.known, self.uses)
 
     def is_epilogue(self, name: str, value: Compute, read: Read) -> bool:
         """Does a map finish a contraction: does it alone read it, element by element?"""

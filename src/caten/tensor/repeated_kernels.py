@@ -19,6 +19,8 @@ from ..loop.effects import written
 from ..loop.renaming import array_kind
 from ..loop.statements import Aref, Fail, For, Kernel, Let, Local, Repeat, Stmt, Vref
 
+MANY = 6                            # kernels that are functions of their own, so that arrays between them share memory
+
 
 @frozen
 class Form:
@@ -42,7 +44,7 @@ def with_repeats(name: str, parts: Sequence[tuple[Stmt, ...]], locals_: Sequence
         if form is not None:
             equal.setdefault((form.stmts, form.described), []).append(n)
     repeated = {n: group[0] for group in equal.values() if len(group) > 1 for n in group}
-    if not repeated:
+    if not repeated and len(parts) < MANY:
         return whole
     clauses: list[Node] = list(shared.values())
     names: dict[int, str] = {}
@@ -51,10 +53,6 @@ def with_repeats(name: str, parts: Sequence[tuple[Stmt, ...]], locals_: Sequence
         first = repeated.get(n)
         if first is not None and first != n:
             clauses.append(_repeat(names[first], forms[first], forms[n]))
-        elif first is None and isinstance(clauses[-1:] and clauses[-1], Kernel) and n - 1 not in repeated:
-            last = clauses.pop()
-            assert isinstance(last, Kernel)
-            clauses.append(last.replace(body=(*last.body, *part)))
         else:
             number += 1
             names[n] = name if number == 1 else f"{name}_{number}"
