@@ -58,6 +58,7 @@ bench: $(PEERS)/.bench  ## how long building takes, caten beside its peers on on
 	$(PEERS)/bin/python -m benchmarks.forms --json build/bench-forms.json
 	$(PEERS)/bin/python -m benchmarks.training --threads 1 --json build/training-1.json
 	$(PEERS)/bin/python -m benchmarks.training --threads 2 --json build/training-2.json
+	$(PEERS)/bin/python -m benchmarks.training_memory
 
 figures: $(PEERS)/.bench  ## put what `make bench` measured into docs/performance.md
 	$(PEERS)/bin/python -m benchmarks.table build/bench-*.json --write docs/performance.md
