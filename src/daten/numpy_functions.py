@@ -42,18 +42,17 @@ class Unknown(Exception):
 
 def of_elements(ufunc: np.ufunc, method: str, inputs: Sequence[Any], named: Mapping[str, Any]) -> Any:
     """What a universal function gives: the protocol `__array_ufunc__`."""
-    named = {n: v for n, v in named.items() if n != "out" or any(o is not None for o in v)}
+    (out,) = named.get("out", (None,)) if ufunc.nout == 1 else (None,)
+    others = {n: v for n, v in named.items() if n != "out"}
     try:
-        out = named.pop("out", (None,))
-        if not all(isinstance(o, Tensor) for o in out if o is not None):
+        if not isinstance(out, Tensor | None) or (ufunc.nout > 1 and "out" in named):
             raise Unknown
-        made = _of_elements(ufunc, method, inputs, named)
+        made = _of_elements(ufunc, method, inputs, others)
     except Unknown:
-        return _by_numpy(getattr(ufunc, method), ufunc.__name__, inputs, dict(named) | (
-            {"out": out} if any(o is not None for o in out) else {}))
-    if isinstance(out[0], Tensor):
-        out[0][...] = made
-        return out[0]
+        return _by_numpy(getattr(ufunc, method), ufunc.__name__, inputs, named)
+    if out is not None:
+        out[...] = made
+        return out
     return made
 
 

@@ -22,7 +22,7 @@ OF_ELEMENTS: dict[str, Callable[[Any], Any]] = {
     "an array first": lambda x: A * x, "an array second": lambda x: x - A, "arctan2": lambda x: np.arctan2(x, 1.5), "logaddexp": lambda x: np.logaddexp(x, 1.0),
     "less": lambda x: np.less(x, 0.1), "integers": lambda x: np.sin(np.argmax(x, axis=1)), "where": lambda x: np.where(x > 0, x, 0.1 * x),
     "clip": lambda x: np.clip(x, -0.5, 0.5), "round": lambda x: np.round(x, 2), "zeros_like": np.zeros_like, "full_like": lambda x: np.full_like(x, 2.0),
-    "isclose": lambda x: np.isclose(x, x), "dtype": lambda x: np.add(x, 1, dtype=np.float32)}
+    "isclose": lambda x: np.isclose(x, x), "divmod": lambda x: np.divmod(x, 0.7), "modf": np.modf, "dtype": lambda x: np.add(x, 1, dtype=np.float32)}
 OF_AXES: dict[str, Callable[[Any], Any]] = {
     "mean": lambda x: np.mean(x, axis=-1, keepdims=True), "sum": lambda x: np.sum(x, 0), "mean of all": np.mean, "max": lambda x: np.max(x, -1, keepdims=True),
     "amin": lambda x: np.amin(x, axis=1), "var": lambda x: np.var(x, axis=1, ddof=1), "std": np.std, "prod": lambda x: np.prod(x, axis=0),

@@ -115,8 +115,11 @@ def arguments(entry: Entry, draw: random.Random) -> tuple[list[np.ndarray], dict
     instance, sizes = _case(entry.name, table, draw)
     words = dict([word.split("=", 1) for word in instance.split()])
     arrays = []
+    types: dict[str, str] = {}                       # of a type variable, by the arrays that the instance names
     for t in tensors(table["inputs"]):
-        dtype, _, shape = words.pop(t.name, f"{DTYPES[SPELLINGS.get(t.word.lower(), 'f32')].numpy}[{','.join(t.shape)}]").partition("[")
+        usual = types.get(t.word, DTYPES[SPELLINGS.get(t.word.lower(), "f32")].numpy)
+        dtype, _, shape = words.pop(t.name, f"{usual}[{','.join(t.shape)}]").partition("[")
+        types.setdefault(t.word, dtype)
         extents = [sizes.setdefault(e, 4) if not e.isdigit() else int(e) for e in shape.rstrip("]").split(",") if e]
         values = np.random.default_rng(draw.randrange(1 << 30)).integers(1, 9, extents)
         arrays.append(np.asarray(values, dtype=named(dtype)))
