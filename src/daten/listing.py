@@ -56,6 +56,7 @@ class Listing:
         self.read = {name for n, k in enumerate(kernels) for d in k.definitions for name in operands_of(d.value)
                      if self.made.get(name, n) != n}
         self.read |= {r.buffer for check in program.checks for r in reads_of(check.cond)}
+        self.between = [name for name in self.read if name in self.made and name not in self.outputs]
 
     def lines(self) -> Iterator[str]:
         """One instruction a line: results <- kernel(operands)."""
@@ -73,10 +74,9 @@ class Listing:
 
     def summary(self, build: Compilation) -> Iterator[str]:
         """Instructions, bytes between kernels before and after planning, floating-point operations."""
-        between = [name for name in self.read if name in self.made and name not in self.outputs]
         before, after = self.memory(build)
         work = operations(build.programs[0], self.sizes)
-        yield (f"; {len(self.kernels)} instructions, {len(between)} arrays between them: {before:,} bytes, in "
+        yield (f"; {len(self.kernels)} instructions, {len(self.between)} arrays between them: {before:,} bytes, in "
                f"{after:,} bytes of memory; {work:,} floating-point operations")
 
     def memory(self, build: Compilation) -> tuple[int, int]:
@@ -85,8 +85,7 @@ class Listing:
         rendered = build.rendered
         entry = rendered.manifest if "scratch_bytes" in rendered.manifest else rendered.manifest["ops"][0]
         (formula,) = read_text(str(entry["scratch_bytes"]))
-        between = [name for name in self.read if name in self.made and name not in self.outputs]
-        return sum(map(self.bytes, between)), int(evaluate(formula, self.sizes))
+        return sum(map(self.bytes, self.between)), int(evaluate(formula, self.sizes))
 
     def spelled(self, name: str) -> str:
         """A name with its type and shape."""

@@ -22,8 +22,9 @@ from caten.semantics import interpret
 from caten.tensor import tensor_verifier
 from caten.tensor.blocks_of_rows import Blocks, joined
 from caten.tensor.fused_text import fused
-from caten.tensor.fusion import Group, kernels_of
+from caten.tensor.fusion import kernels_of
 from caten.tensor.fusion_report import explained
+from caten.tensor.kernels import Group
 from caten.tensor.late_division import divided_late
 from caten.tensor.lower import lower
 from caten.tensor.values import FusedKernel, TensorProgram

@@ -5,7 +5,8 @@ import pytest
 from test_fusion import PROGRAMS, SUM, raised
 
 from caten.tensor.boundaries import line_of
-from caten.tensor.fusion import boundaries_of, kernels_of, names_of, reads_of_kernel
+from caten.tensor.fusion import boundaries_of, kernels_of
+from caten.tensor.kernels import names_of, reads_of_kernel
 
 T = "(local t f32 (N M) scratch) (for i 0 N 1 serial (for j 0 M 1 serial (setf (aref t i j) (exp (aref C j i)))))"
 CASES = {

@@ -14,7 +14,8 @@ from caten.frontend.spec import SpecText
 from caten.options import Options
 from caten.tensor import tensor_verifier
 from caten.tensor.fused_text import fused
-from caten.tensor.fusion import kernels_of, names_of
+from caten.tensor.fusion import kernels_of
+from caten.tensor.kernels import names_of
 from caten.tensor.lower import lower
 from caten.tensor.values import FusedKernel, TensorProgram
 

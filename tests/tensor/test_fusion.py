@@ -18,7 +18,8 @@ from caten.loop.statements import Local, LoopProgram
 from caten.options import Options
 from caten.semantics import interpret
 from caten.tensor import tensor_verifier
-from caten.tensor.fusion import kernels_of, names_of
+from caten.tensor.fusion import kernels_of
+from caten.tensor.kernels import names_of
 from caten.tensor.lower import lower
 from caten.tensor.raising import raise_op
 from caten.tensor.values import TensorProgram

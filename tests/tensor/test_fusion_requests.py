@@ -16,7 +16,8 @@ from caten.options import Options
 from caten.passes import PASSES, RAISE
 from caten.schedule.planning import Planning
 from caten.semantics import interpret
-from caten.tensor.fusion import boundaries_of, computed_by_readers, kernels_of, names_of
+from caten.tensor.fusion import boundaries_of, computed_by_readers, kernels_of
+from caten.tensor.kernels import names_of
 from caten.tensor.lower import lower
 from caten.tensor.tensor_verifier import verify
 from caten.tensor.values import TensorProgram

@@ -5,7 +5,8 @@ from caten.core.program import resolve
 from caten.core.size_formula import evaluate
 from caten.core.text import read
 from caten.render.scratch_memory import scratch_bytes
-from caten.tensor.fusion import kernels_of, names_of
+from caten.tensor.fusion import kernels_of
+from caten.tensor.kernels import names_of
 from caten.tensor.lower import lower
 from caten.tensor.values import TensorProgram
 
@@ -41,10 +42,17 @@ def test_what_results_read_is_overwritten_after_them() -> None:
 
 
 def test_a_result_waits_for_readers_of_what_its_parameter_held() -> None:
-    (program,) = [resolve(p) for p in read(HEAD.format(outputs="X Z", buffers="(buffer Z f32 (N M) (0 1) out)").replace("(buffer X f32 (N M) (0 1) in)", "(buffer X f32 (N M) (0 1) inout)") + """
+    """`v3` could follow `v0`, but `v2` reads what `X` held."""
+    head = HEAD.format(outputs="X Z", buffers="(buffer Z f32 (N M) (0 1) out)")
+    text = head.replace("(buffer X f32 (N M) (0 1) in)", "(buffer X f32 (N M) (0 1) {intent})") + """
       (define v0 (reduce f32 ((i N) (j M)) ((p M)) add true (* (read X i p) (read W p j))))
       (define v1 (reduce f32 ((i N) (j M)) ((p M)) add true (* (read v0 i p) (read W p j))))
-      (define v2 (compute f32 ((i N) (j M)) (+ (read v1 i j) (read X j i))))
+      (define v2 (reduce f32 ((i N) (j M)) ((p M)) add true (* (read v1 i p) (read X p j))))
       (define v3 (compute f32 ((i N) (j M)) (sin (read v0 j i))))
-      (output X v3) (output Z v2))""")]
-    assert [name for k in kernels_of(program) for name in names_of(k)][-1] == "v3"
+      (output {result} v3) (output Z v2))"""
+
+    def order(**names: str) -> list[str]:
+        (program,) = [resolve(p) for p in read(text.format(**names).replace("(outputs X", f"(outputs {names['result']}"))]
+        return [name for k in kernels_of(program) for name in names_of(k)]
+    assert order(intent="inout", result="X") == ["v0", "v1", "v2", "v3"]
+    assert order(intent="in) (buffer Y f32 (N M) (0 1) out", result="Y") == ["v0", "v3", "v1", "v2"]

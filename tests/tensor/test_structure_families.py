@@ -12,7 +12,8 @@ from caten.frontend.spec import SpecText
 from caten.loop.statements import Local
 from caten.options import Options
 from caten.tensor.fused_text import fused
-from caten.tensor.fusion import Group, kernels_of
+from caten.tensor.fusion import kernels_of
+from caten.tensor.kernels import Group
 from caten.tensor.lower import lower
 from caten.tensor.repeated_kernels import form_of
 from caten.tensor.values import FusedKernel, Nest, Pass, TensorProgram

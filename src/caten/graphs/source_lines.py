@@ -14,7 +14,7 @@ from ..frozen import frozen
 from ..loop.statements import Aref, For, If, Incf, Local, LoopProgram, Setf, Stmt
 from ..tensor import repeated_kernels
 from ..tensor.blocks_of_rows import BLOCKS
-from ..tensor.fusion import Group, NestKernel, names_of
+from ..tensor.kernels import Group, NestKernel, names_of
 from ..tensor.late_division import divided_late
 from ..tensor.lower import Lowering
 from ..tensor.values import Reduce, TensorProgram

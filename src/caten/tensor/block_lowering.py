@@ -24,9 +24,9 @@ from ..loop.affine import canonical, expression, linear
 from ..loop.statements import ONE, ZERO, Aref, For, If, Local, Setf, Stmt
 from .blocks_of_rows import Blocks
 from .cascade import Cascade, cascade_of, ends, step
-from .fusion import Group, Member
 from .fusion_requests import requests_of
 from .index_maps import axes_of
+from .kernels import Group, Member
 from .keys import ROW, key_axes, last_key
 from .loop_builder import LoopBuilder, count_of_blocks
 from .values import Axis, Compute, Define, FailIf, FusedKernel, Named, Output, Read, Reduce, TensorProgram, shapes_of

@@ -17,8 +17,9 @@ from ..core.expr import Const, Expr, Var
 from ..core.program import Bind, InOrder, Machine, Target
 from ..frozen import frozen
 from .cascade import cascade_of
-from .fusion import Group, Member, NestKernel, axis_of_rows, is_contraction, names_of, reads_of_kernel
+from .fusion import axis_of_rows, is_contraction
 from .fusion_requests import refusal, requests_of
+from .kernels import Group, Member, NestKernel, names_of, reads_of_kernel
 from .keys import key_axes
 from .request_checks import HINT
 from .values import Axis, Compute, FusedKernel, Indexed, Read, Reduce, TensorProgram, reads_of

@@ -21,8 +21,8 @@ from collections.abc import Callable, Mapping
 from ..core.expr import Expr, Op, number
 from ..core.monoids import identity
 from ..frozen import frozen
-from .fusion import Group, Member
 from .index_maps import with_reads
+from .kernels import Group, Member
 from .products import Values, factors, is_free_of, opened, shifted_exponential
 from .values import Axis, Compute, Read, Reduce, operands_of, reads_of
 

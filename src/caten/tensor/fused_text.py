@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from ..core.node import Node
 from .blocks_of_rows import BLOCKS, joined
 from .fusion import BLOCKS as IN_BLOCKS
-from .fusion import Group, NestKernel, is_contraction, kernels_of
+from .fusion import is_contraction, kernels_of
+from .kernels import Group, NestKernel
 from .late_division import divided_late
 from .loop_builder import LoopBuilder
 from .passes_over_rows import Loop, Passes

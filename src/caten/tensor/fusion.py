@@ -18,7 +18,6 @@ from collections.abc import Mapping, Sequence
 
 from ..core.expr import Const, Expr, Op, Var
 from ..core.node import kept
-from ..frozen import frozen
 from . import boundaries as why
 from .boundaries import Boundary, Limit, Reason
 from .fusion_requests import NO_REQUESTS, requests_of
@@ -36,6 +35,8 @@ from .index_maps import (
     uses_of,
     with_reads,
 )
+from .kernel_order import in_order
+from .kernels import Group, Member, NestKernel
 from .request_checks import Decided, check_requests
 from .values import (
     Along,
@@ -59,44 +60,6 @@ BLOCKS = "blocks"        # the form of a kernel that runs over blocks of rows
 FREE = 2                 # of a map that a contraction computes while it packs an operand
 MOST_COST = 512          # of the operators in a group
 MOST_ARRAYS = 16         # that a group reads and writes
-
-
-@frozen
-class Member:
-    """A value in a group: which of its axes are the group's outer loops, in their order."""
-
-    name: str
-    value: Indexed
-    outer: tuple[Axis, ...] = ()
-
-    @property
-    def inner(self) -> tuple[Axis, ...]:
-        """The other axes, the reduced or scanned ones last."""
-        last = (self.value.scanned,) if isinstance(self.value, Scan) else ()
-        return (*[a for a in axes_of(self.value) if a not in self.outer and a not in last], *last)
-
-
-@frozen
-class Group:
-    """Values that share a kernel, each after those that it reads. `stored`: the members that outputs or other groups
-    read. `blocked`: which of the outer loops runs over blocks of rows (`blocks_of_rows`)."""
-
-    members: tuple[Member, ...]
-    stored: frozenset[str]
-    blocked: int | None = None
-
-    @property
-    def last(self) -> Member:
-        """The member after all others."""
-        return self.members[-1]
-
-
-@frozen
-class NestKernel:
-    """A loop nest that is a kernel by itself, with the names of its results."""
-
-    names: tuple[str, ...]
-    nest: Nest
 
 
 def kernels_of(program: TensorProgram) -> list[Group | NestKernel]:
@@ -452,7 +415,7 @@ class _Sweep:
             if isinstance(d.value, Nest):
                 at = self.order[d.names[0]] if d.names else self.definitions.index(d)
                 found.append((at, NestKernel(d.names, d.value)))
-        return self.in_order(found)
+        return in_order(self.program, found)
 
     def boundaries(self) -> list[Boundary]:
         """Every pair of a stored value and a reader in another kernel, once."""
@@ -487,63 +450,3 @@ class _Sweep:
         if value.axes and not self.alignment(value, self.group_of[user], user, read):
             return why.misread(read, 0, reader)
         return why.FIRST_READER
-
-    def in_order(self, found: list[tuple[int, Group | NestKernel]]) -> list[Group | NestKernel]:
-        """Each kernel after those that it reads; among these, the one that was written first."""
-        made_by = {name: k for _, k in found for name in names_of(k)}
-        order: list[Group | NestKernel] = []
-        done: set[int] = set()
-        stack = [(k, False) for _, k in sorted(found, key=lambda each: -each[0])]
-        while stack:
-            k, is_ready = stack.pop()
-            if id(k) in done:
-                continue
-            if is_ready:
-                done.add(id(k))
-                order.append(k)
-                continue
-            stack.append((k, True))
-            needed = {id(made_by[n]): made_by[n] for n in reads_of_kernel(k) if n in made_by and made_by[n] is not k}
-            earlier = sorted(needed.values(), key=lambda e: -self.order[names_of(e)[-1]])
-            stack += [(e, False) for e in earlier if id(e) not in done]
-        return self.results_early(order)
-
-    def results_early(self, kernels: Sequence[Group | NestKernel]) -> list[Group | NestKernel]:
-        """The kernels with those early that make nothing but a result of the program, or a part of one that takes the
-        place of what it is made of: the memory of what they read is free then. Where a kernel reads what the parameter
-        held before, its result is not early."""
-        made_by = {name: n for n, k in enumerate(kernels) for name in names_of(k)}
-        readers: dict[str, list[int]] = {}
-        for n, k in enumerate(kernels):
-            for name in reads_of_kernel(k):
-                readers.setdefault(name, []).append(n)
-        late = {o.value for o in self.program.outputs if o.name in readers}
-        part_of: dict[int, int] = {}                              # a kernel -> the one of the only result that needs it
-        place = list(range(len(kernels)))
-        for n, k in reversed(list(enumerate(kernels))):
-            stored = k.names if isinstance(k, NestKernel) else k.stored
-            users = {m for name in stored for m in readers.get(name, ())}
-            results = {part_of.get(m, -1) for m in users} if users else {n}
-            if len(results) == 1 and -1 not in results and late.isdisjoint(stored) and not (
-                    users and any(name in self.outputs for name in stored)):
-                part_of[n] = results.pop()
-        for n in sorted(part_of):
-            read = [name for name in reads_of_kernel(kernels[n]) if name in made_by]
-            made = [place[made_by[name]] for name in read]
-            freed = [max([place[m] for m in readers[name] if m != n], default=0) for name in read]
-            if read:
-                place[n] = min(n, max(*made, 0 if part_of[n] == n else min(freed)))
-        return [kernels[n] for n in sorted(range(len(kernels)), key=lambda n: (place[n], n))]
-
-
-def names_of(k: Group | NestKernel) -> tuple[str, ...]:
-    """The values that a kernel defines."""
-    return k.names if isinstance(k, NestKernel) else tuple([m.name for m in k.members])
-
-
-def reads_of_kernel(k: Group | NestKernel) -> tuple[str, ...]:
-    """The parameters and values that a kernel reads from memory."""
-    if isinstance(k, NestKernel):
-        return operands_of(k.nest)
-    own = set(names_of(k))
-    return tuple(dict.fromkeys([name for m in k.members for name in operands_of(m.value) if name not in own]))

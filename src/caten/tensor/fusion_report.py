@@ -18,7 +18,8 @@ from ..loop.affine import canonical
 from .blocks_of_rows import BLOCKS, joined
 from .boundaries import line_of
 from .fused_text import kernel_node
-from .fusion import Group, Member, boundaries_of, computed_by_readers, kernels_of, names_of
+from .fusion import boundaries_of, computed_by_readers, kernels_of
+from .kernels import Group, Member, names_of
 from .late_division import divided_late
 from .loop_builder import Storage
 from .lower import Lowering

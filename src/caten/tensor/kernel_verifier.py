@@ -7,7 +7,8 @@ from ..core.text import flat, form_of
 from ..errors import Diagnostic
 from .boundaries import misread, told
 from .fused_text import kernel_nodes
-from .fusion import Group, independent, kernels_of, misaligned
+from .fusion import independent, kernels_of, misaligned
+from .kernels import Group
 from .values import Along, Define, FusedKernel, Indexed, Nest, Pass, TensorProgram, whole_operands_of
 
 AGAIN = "caten ir --fused writes kernels around definitions"

@@ -14,8 +14,9 @@ from collections.abc import Mapping
 from ..core.expr import Const, Expr, Op, Var
 from ..core.node import substitute
 from ..loop.affine import canonical, expression, linear
-from .fusion import Group, Member, is_contraction
+from .fusion import is_contraction
 from .index_maps import axes_of
+from .kernels import Group, Member
 from .loop_splitting import conjuncts
 from .values import Axis, Compute, Read, Reduce, reads_of
 

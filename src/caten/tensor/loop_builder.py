@@ -12,7 +12,7 @@ from ..core.unique_names import Names
 from ..frozen import frozen
 from ..loop.effects import reads
 from ..loop.statements import ONE, ZERO, Aref, For, If, Incf, Let, Local, Setf, Stmt
-from .fusion import Group, NestKernel
+from .kernels import Group, NestKernel
 from .memory import Plan, plan_memory
 from .values import Axis, Indexed, Inside, Named, Nest, Out, Pieces, Read, Reduce, TensorProgram
 

@@ -30,9 +30,10 @@ from .block_lowering import BlockLowering
 from .blocks_of_rows import BLOCKS, Blocks, joined
 from .call_kernels import is_call, kernels_around_calls
 from .extreme_search import may_search_in_blocks, searched_in_blocks
-from .fusion import Group, Member, NestKernel, is_contraction, kernels_of, names_of, reads_of_kernel
+from .fusion import is_contraction, kernels_of
 from .index_maps import is_identity
 from .inlining import inlined_statements
+from .kernels import Group, Member, NestKernel, names_of, reads_of_kernel
 from .late_division import divided_late
 from .long_scans import in_blocks, shares_scans
 from .loop_builder import LoopBuilder, Storage

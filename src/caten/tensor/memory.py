@@ -13,8 +13,8 @@ from ..core.expr import Expr
 from ..core.program import Buffer
 from ..frozen import frozen
 from ..loop.effects import reads
-from .fusion import Group, Member, NestKernel, names_of, reads_of_kernel
 from .fusion_requests import kept_values
+from .kernels import Group, Member, NestKernel, names_of, reads_of_kernel
 from .values import Output, Read, Reduce, Scatter, TensorProgram, Value, reads_of, shapes_of, types_of
 
 

@@ -24,8 +24,8 @@ from ..core.monoids import identity
 from ..loop.affine import canonical
 from ..loop.context import MOST_NODES as MOST_RECORDED
 from ..loop.statements import ONE, ZERO, Aref, For, If, Incf, Let, Local, Setf, Stmt
-from .fusion import Group, Member
 from .index_maps import axes_of, cost
+from .kernels import Group, Member
 from .loop_builder import LoopBuilder, Storage
 from .values import Axis, Read, Reduce, Scan, reads_of
 

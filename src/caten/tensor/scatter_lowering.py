@@ -24,7 +24,7 @@ from ..loop.affine import canonical
 from ..loop.context import Context
 from ..loop.simplify import simplify
 from ..loop.statements import Aref, If, Incf, Local, Setf, Stmt
-from .fusion import Member
+from .kernels import Member
 from .loop_builder import LoopBuilder
 from .values import Scatter
 

@@ -1,0 +1,57 @@
+"""The kernels of a program of values: the values that each computes."""
+from __future__ import annotations
+
+from ..frozen import frozen
+from .index_maps import axes_of
+from .values import Axis, Indexed, Nest, Scan, operands_of
+
+
+@frozen
+class Member:
+    """A value in a group: which of its axes are the group's outer loops, in their order."""
+
+    name: str
+    value: Indexed
+    outer: tuple[Axis, ...] = ()
+
+    @property
+    def inner(self) -> tuple[Axis, ...]:
+        """The other axes, the reduced or scanned ones last."""
+        last = (self.value.scanned,) if isinstance(self.value, Scan) else ()
+        return (*[a for a in axes_of(self.value) if a not in self.outer and a not in last], *last)
+
+
+@frozen
+class Group:
+    """Values that share a kernel, each after those that it reads. `stored`: the members that outputs or other groups
+    read. `blocked`: which of the outer loops runs over blocks of rows (`blocks_of_rows`)."""
+
+    members: tuple[Member, ...]
+    stored: frozenset[str]
+    blocked: int | None = None
+
+    @property
+    def last(self) -> Member:
+        """The member after all others."""
+        return self.members[-1]
+
+
+@frozen
+class NestKernel:
+    """A loop nest that is a kernel by itself, with the names of its results."""
+
+    names: tuple[str, ...]
+    nest: Nest
+
+
+def names_of(k: Group | NestKernel) -> tuple[str, ...]:
+    """The values that a kernel defines."""
+    return k.names if isinstance(k, NestKernel) else tuple([m.name for m in k.members])
+
+
+def reads_of_kernel(k: Group | NestKernel) -> tuple[str, ...]:
+    """The parameters and values that a kernel reads from memory."""
+    if isinstance(k, NestKernel):
+        return operands_of(k.nest)
+    own = set(names_of(k))
+    return tuple(dict.fromkeys([name for m in k.members for name in operands_of(m.value) if name not in own]))
