@@ -4,12 +4,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from . import driver
+from . import build_progress, driver
 from .attach import runtime_for
 from .core.program import Program, Target
 from .driver import Check, ignore, once
@@ -20,6 +21,7 @@ from .frozen import frozen
 from .loading import digest, loaded
 from .loop.statements import LoopProgram
 from .options import Options
+from .render import compiled_parts
 from .runtime import library_cache
 from .runtime.manifest import Provenance, manifest
 from .runtime.protocol import CompileRecord, Runtime
@@ -136,9 +138,11 @@ def render_programs(programs: Sequence[Program], options: Options, spec_sha256: 
     ops = written(programs)
     loops: list[LoopProgram] = []
     problems: list[Diagnostic] = []
-    for p in programs:
+    for n, p in enumerate(programs):
+        build_progress.tell(n, len(programs), f"scheduling {p.name}")
         try:
-            loop = driver.advance(p, "loop", options, warn, due)
+            with build_progress.heard(None) if len(programs) > 1 else nullcontext():
+                loop = driver.advance(p, "loop", options, warn, due)
         except CatenError as problem:
             if problem.exit_code != 1:
                 raise
@@ -152,7 +156,7 @@ def render_programs(programs: Sequence[Program], options: Options, spec_sha256: 
     try:
         source = driver.render(loops, options)
         described = manifest(loops, runtime, provenance(runtime, loops[0].first(Target), spec_sha256), ops)
-        trailer = runtime.trailer(described)
+        trailer = compiled_parts.trailing(source, runtime.trailer(described))
     except Exception:
         settle(due)                 # of a program that is refused it is of no interest what else it meets
         raise
@@ -193,8 +197,9 @@ def compile_rendered(rendered: Rendered, options: Options, warn: Warn = ignore, 
     fails."""
     due = [] if due is None else due
     store = open_cache(options, warn)
-    runtime = rendered.runtime.hosted(cache=store.directory, meanwhile=partial(settle, due))
     text = rendered.source + rendered.trailer
+    runtime = rendered.runtime.hosted(cache=store.directory, meanwhile=partial(settle, due),
+                                      parts=compiled_parts.count(text))
     name = library_cache.key(kind, text, runtime.identity(), rendered.manifest["runtime_sha256"])
     file = "library" + runtime.suffixes[kind]
     fresh = False
@@ -202,6 +207,7 @@ def compile_rendered(rendered: Rendered, options: Options, warn: Warn = ignore, 
     def make(folder: Path) -> None:
         nonlocal fresh
         fresh = True
+        build_progress.tell(0, 0, "compiling")
         with driver.timed("compile", options):
             record = runtime.compile(text, folder / file, kind)
         (folder / RECORD).write_text(json.dumps(asdict(record)))

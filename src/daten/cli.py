@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import click
 import numpy as np
 
-from caten import __version__, diagnostic_lines
+from caten import __version__, build_progress, diagnostic_lines
 from caten.errors import CatenError, error
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -78,6 +78,7 @@ def run(program: str, runtime: str, weights: str | None, sizes: Sequence[str], i
 def train(program: str, runtime: str, weights: str | None, sizes: Sequence[str], data: str | None, epochs: int | None,
           find_nan: bool, output: str | None) -> None:
     """Train the parameters of a program. After each epoch they are written, if -o names a file."""
+    from rich.console import Console
     from rich.progress import Progress
 
     from .training import OPTIMIZERS, epoch, optimizer_named
@@ -103,16 +104,24 @@ def train(program: str, runtime: str, weights: str | None, sizes: Sequence[str],
     count = -(-len(next(iter(arrays.values()))) // int(settings["batch"]))
     for n in range(epochs or int(settings["epochs"])):
         start = time.perf_counter()
-        with Progress(transient=True, disable=not sys.stderr.isatty()) as progress:
-            advance = partial(progress.advance, progress.add_task(f"epoch {n + 1}", total=count))
+        with Progress(transient=True, console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:
+            name = f"epoch {n + 1}"
+            task = progress.add_task(name, total=count)
+            advance = partial(progress.update, task, advance=1, description=name)
             try:
-                loss = epoch(lambda rows: read.forward(rows)[read.loss], optimizer, arrays, int(settings["batch"]),
-                             draw, float(settings["clip"]), find_nan, advance)
+                with build_progress.heard(partial(_build, progress, task, name)):
+                    loss = epoch(lambda rows: read.forward(rows)[read.loss], optimizer, arrays, int(settings["batch"]),
+                                 draw, float(settings["clip"]), find_nan, advance)
             except FloatingPointError as problem:
                 raise error("E678", str(problem), hint="a smaller learning rate, or clip in [train]") from None
         click.echo(f"epoch {n + 1}: loss {loss:.5f}, {time.perf_counter() - start:.2f} s")
         if output is not None:
             save({name: p.numpy() for name, p in read.parameters.items()}, output)
+
+
+def _build(progress: Any, task: Any, name: str, done: int, of: int, what: str) -> None:
+    """Show beside the name of an epoch how far the build is in front of its first step."""
+    progress.update(task, description=f"{name} ({what}{f' {done} of {of}' if of else ''})")
 
 
 @cli.command()

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from caten import build_progress
 from caten.driver import ignore
 from caten.kernels import known_build
 from caten.runtime.call import Operator
@@ -47,7 +48,8 @@ def _operator(wanted: Sequence[Ref], calls: Sequence[Call], leaves: Sequence[Ref
         if recipe.fits(leaves, calls):
             return operator
     program, recipe = assembled(wanted, calls, leaves)
-    made = known_build.loaded([program], options(), "", ignore)
+    with build_progress.shown():
+        made = known_build.loaded([program], options(), "", ignore)
     assert isinstance(made, Operator)
     known.append((recipe, made))
     return made

@@ -1,7 +1,6 @@
 """The provenance of measurements: machine, software versions, date."""
 from __future__ import annotations
 
-import os
 import platform
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import __version__
+from .. import __version__, cores
 from ..runtime import cpu
 
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
@@ -17,7 +16,7 @@ HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 def described() -> dict[str, Any]:
     """The provenance recorded in a results file."""
-    return {"cpu": cpu.model(), "cpus": len(os.sched_getaffinity(0)),
+    return {"cpu": cpu.model(), "cpus": cores.available(),
             "system": f"{platform.system()} {platform.release()}",
             "huge_pages": huge_pages(), "python": platform.python_version(), "numpy": np.__version__,
             "caten": __version__,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import cores
 from ..compiler import Built
 from ..core.size_formula import evaluate
 from ..errors import error
@@ -26,7 +27,7 @@ def threads(options: Options) -> int:
     if {k.upper(): v.strip().lower() for k, v in options.config}.get("OMP", "0") in ("0", "false", "off", "no"):
         return 1
     wanted = os.environ.get("OMP_NUM_THREADS", "")
-    return int(wanted) if wanted.isdecimal() and int(wanted) else len(os.sched_getaffinity(0))
+    return int(wanted) if wanted.isdecimal() and int(wanted) else cores.available()
 
 
 def measured(name: str, builts: Mapping[str, Built], values: Mapping[str, int | float], options: Options, rounds: int,

@@ -24,6 +24,7 @@ from ..graphs.source_lines import lines_of
 from ..graphs.value_graph import graph_of
 from ..graphs.value_page import page
 from ..loop.statements import LoopProgram
+from ..render import compiled_parts
 from ..runtime import tuning_records
 from ..runtime.manifest import to_json
 from ..runtime.toolchain import SONAME, under_name
@@ -38,6 +39,7 @@ from .depfile import depfile
 from .inputs import sources
 from .output_kinds import NATIVE, OF_C, Makes, Plan, plan, stem_of
 from .printing import answer
+from .progress import building
 from .shared_options import Request
 
 
@@ -110,7 +112,8 @@ class Production:
 
     def commands(self, product: str, out: str) -> list[list[str]]:
         """The compiler commands for a product."""
-        return self.rendered.runtime.commands(Path(out).with_suffix(".c"), Path(out), self.library.kind(product))
+        runtime = self.rendered.runtime.hosted(parts=compiled_parts.count(self.rendered.source))
+        return runtime.commands(Path(out).with_suffix(".c"), Path(out), self.library.kind(product))
 
 
 def library(request: Request, texts: Sequence[SpecText], warn: compiler.Warn | None = None) -> SpecLibrary:
@@ -176,8 +179,9 @@ def make(request: Request, known: Remembered, run_test: Callable[[Production, Pl
                                     hint="name a file with -o"))
     if request.dry_run:
         return _dry_run(production, todo)
-    made = {path: (_product(production, kind, path), 0o755 if kind == "so" else 0o644)
-            for kind, path in todo.files if kind != "depfile"}
+    with building(quiet=request.reporter.format != "text"):
+        made = {path: (_product(production, kind, path), 0o755 if kind == "so" else 0o644)
+                for kind, path in todo.files if kind != "depfile"}
     for path, (data, mode) in made.items():
         write(path, data, mode)
     _write_depfile(request, production, todo, texts)

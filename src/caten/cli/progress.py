@@ -6,7 +6,22 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from .. import build_progress
+
 QUIET_SECONDS = 5.0                # least time between two lines without a terminal
+
+
+@contextmanager
+def building(quiet: bool = False) -> Iterator[None]:
+    """Show how far a long build is."""
+    if quiet:
+        yield
+    elif sys.stderr.isatty():
+        with build_progress.shown():
+            yield
+    else:
+        with shown("building") as progress, build_progress.heard(progress):
+            yield
 
 
 @contextmanager

@@ -148,6 +148,9 @@ class Node(metaclass=NodeMeta):
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self.parts
+
     @property
     def parts(self) -> tuple[Any, ...]:
         """The field values, in declaration order."""

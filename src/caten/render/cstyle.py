@@ -16,7 +16,7 @@ from ..core.scalars import OPERATORS
 from ..core.text import flat
 from ..errors import error
 from ..loop.statements import For, Local, LoopProgram
-from . import definitions
+from . import compiled_parts, definitions
 from .c_expressions import Expressions
 from .c_identifiers import REFERENCE, Names, exports, free, symbol
 from .c_scope import View
@@ -77,6 +77,7 @@ class CStyle:
     vector_bytes: int = 64          # the width of a vector register
     headers: Mapping[str, str] = {}                     # a header that the target lacks -> the text to use instead
     declares_in_for: bool = True    # `for (int64_t i = 0; …)`, since C99
+    in_parts: bool = False          # may a compiler make the kernels of a large file in several parts at once?
     allocates: bool = True  # may a call allocate its scratch memory? Else the caller passes it, to ct_NAME_ws alone
     checks_cpu: bool = False  # is the code for some CPUs of its architecture only, so that entry points check the CPU?
     promotes_unrolled_arrays: bool = False      # does the compiler promote arrays to registers after it unrolled loops?
@@ -87,8 +88,8 @@ class CStyle:
         """One translation unit for one program, or for a library of several."""
         named = [p.name for p in programs]
         taken = exports(named, [p.place() for p in programs]) + [symbol(n.removesuffix(REFERENCE)) for n in named]
-        helpers, parts, used = self._parts(programs, taken)
-        own, body = helpers.text(), "\n".join(parts)
+        helpers, body, used = self._texts(programs, taken)
+        own = helpers.text()
         if not helpers.texts.keys().isdisjoint(used):
             own, body = self._apart(programs, taken)
         head = [f"#include <{h}>\n" for h in sorted(helpers.headers) if h not in self.headers]
@@ -98,27 +99,31 @@ class CStyle:
                   _THREADS if "omp_get_" in body else "", _VECTORS if "vector_size" in own else "", own, body]
         return "\n".join([title(p) for p in programs]) + "\n" + "\n".join([p for p in pieces if p])
 
-    def _parts(self, programs: Sequence[LoopProgram], taken: Sequence[str],
-               prefix: str = "ct_") -> tuple[Helpers, list[str], list[str]]:
-        """The helpers, the text of each program, and all names of functions outside the helpers: `taken` and those in
-        the texts."""
+    def _texts(self, programs: Sequence[LoopProgram], taken: Sequence[str],
+               prefix: str = "ct_") -> tuple[Helpers, str, list[str]]:
+        """The helpers, the text of the programs, and all names of functions outside the helpers: `taken` and those in
+        the text."""
         helpers = Helpers(self.types, self.ops, self.vector_functions, definitions.write, self.fused,
                           self.settings.get("MATH") == "fast",
                           self.vector_bytes)
         used = [prefix + name.removeprefix("ct_") for name in taken]
-        return helpers, [self._program(p, helpers, used, prefix) for p in programs], used
+        found = [self._program(p, helpers, used, prefix) for p in programs]
+        parts = compiled_parts.apart([k for kernels, _ in found for k in kernels], [entries for _, entries in found]
+                                     ) if self.in_parts else None
+        return helpers, parts or "\n".join([text for kernels, entries in found for text in (*kernels, entries)]), used
 
     def _apart(self, programs: Sequence[LoopProgram], taken: Sequence[str]) -> tuple[str, str]:
         """The helpers and the programs where a helper has the name of a function (an operator may be called max_f32):
         the helper gets another one. Until then functions bear a prefix that tells them from helpers."""
-        helpers, parts, marked = self._parts(programs, taken, _APART)
+        helpers, text, marked = self._texts(programs, taken, _APART)
         used = {"ct_" + name.removeprefix(_APART) for name in marked}
         others = {name: free(name + "_", used | helpers.texts.keys()) for name in helpers.texts if name in used}
         own, body = (re.sub(r"\bct_\w+", lambda m: others.get(m[0], m[0]), text)
-                     for text in (helpers.text(), "\n".join(parts)))
+                     for text in (helpers.text(), text))
         return own, body.replace(_APART, "ct_")
 
-    def _program(self, program: LoopProgram, helpers: Helpers, taken: list[str], prefix: str) -> str:
+    def _program(self, program: LoopProgram, helpers: Helpers, taken: list[str], prefix: str) -> tuple[list[str], str]:
+        """The functions of the kernels, and the entry points."""
         self.check_types(program)
         parallel = self.has_threads
         if not self.promotes_unrolled_arrays:
@@ -139,7 +144,7 @@ class CStyle:
             taken.append(name)
             # what follows is not from the spec
             kernels.append(entry.kernel(name, body) + ('#line 1 "<generated>"\n' if file else ""))
-        return "\n".join([*kernels, entry.text(taken)])
+        return kernels, entry.text(taken)
 
     @property
     def has_threads(self) -> bool:

@@ -25,6 +25,7 @@ class Compiled(CStyle, Runtime):
     settings: dict[str, Any]
     suffixes = toolchain.SUFFIXES
     calls_c = True
+    in_parts = True
     link: ClassVar[Sequence[str]] = ("-shared",)           # what makes the library that is loaded
 
     @abstractmethod
@@ -49,7 +50,7 @@ class Compiled(CStyle, Runtime):
     def commands(self, source: Path, out: Path, kind: str) -> list[list[str]]:
         compiler = self.compiler()
         return toolchain.commands(compiler, self.flags(compiler), self.libraries(compiler), str(source), str(out), kind,
-                                  self.link)
+                                  self.link, parts=self.host.parts)
 
     def compile(self, source: str, out: Path, kind: str) -> CompileRecord:
         compiler = self.compiler()

@@ -6,10 +6,13 @@ import os
 import selectors
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from .. import cores
 from ..errors import Diagnostic, ToolError
 from ..frozen import frozen
 
@@ -39,26 +42,67 @@ def run(command: Sequence[str], timeout: float, cwd: Path | None = None, meanwhi
     """Run a command to its end. ToolError E620 where it cannot be started, E622 where it takes longer than `timeout`
     seconds: then it and its children are killed. `meanwhile` is called while it runs; where that raises, they are
     killed too. `environment` adds to that of this process."""
-    env = {**os.environ, "LC_ALL": "C", **(environment or {})}
-    try:
-        child = subprocess.Popen(list(command), cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                 stderr=subprocess.PIPE,
-                                 start_new_session=True)
-    except OSError as problem:
-        raise ToolError(Diagnostic("E620", f"cannot run {command[0]}: {problem.strerror}",
-                                   hint="is it installed, and may it be executed?")) from None
+    child = _started(command, cwd, environment)
     try:
         if meanwhile is not None:
             meanwhile()
-        output, errors = _printed(child, timeout)
-    except subprocess.TimeoutExpired:
-        _kill(child)
-        raise ToolError(Diagnostic("E622", f"{Path(command[0]).name} was stopped after {timeout:g} s",
-                                   hint="--cc-timeout gives it more time",
-                                   notes=((" ".join(command), None),))) from None
+        return _ended(child, command, timeout)
     except BaseException:                # Ctrl-C among them: no child is left behind
         _kill(child)
         raise
+
+
+def run_together(commands: Sequence[Sequence[str]], timeout: float, cwd: Path | None = None,
+                 meanwhile: Callable[[], None] | None = None,
+                 environment: Mapping[str, str] | None = None) -> list[Finished]:
+    """Run commands to their end like `run`, as many at once as there are cores."""
+    lock, stopped = threading.Lock(), False
+    children: list[subprocess.Popen[bytes]] = []
+
+    def one(command: Sequence[str]) -> Finished | None:
+        with lock:
+            if stopped:
+                return None
+            child = _started(command, cwd, environment)
+            children.append(child)
+        return _ended(child, command, timeout)
+    try:
+        with ThreadPoolExecutor(cores.available()) as pool:
+            running = [pool.submit(one, command) for command in commands]
+            try:
+                if meanwhile is not None and commands:
+                    meanwhile()
+                return [done for each in running if (done := each.result()) is not None]
+            except BaseException:
+                with lock:
+                    stopped = True
+                for child in children:
+                    _signal(child)
+                raise
+    except BaseException:
+        for child in children:
+            _kill(child)
+        raise
+
+
+def _started(command: Sequence[str], cwd: Path | None,
+             environment: Mapping[str, str] | None) -> subprocess.Popen[bytes]:
+    env = {**os.environ, "LC_ALL": "C", **(environment or {})}
+    try:
+        return subprocess.Popen(list(command), cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, start_new_session=True)
+    except OSError as problem:
+        raise ToolError(Diagnostic("E620", f"cannot run {command[0]}: {problem.strerror}",
+                                   hint="is it installed, and may it be executed?")) from None
+
+
+def _ended(child: subprocess.Popen[bytes], command: Sequence[str], timeout: float) -> Finished:
+    try:
+        output, errors = _printed(child, timeout)
+    except subprocess.TimeoutExpired:
+        raise ToolError(Diagnostic("E622", f"{Path(command[0]).name} was stopped after {timeout:g} s",
+                                   hint="--cc-timeout gives it more time",
+                                   notes=((" ".join(command), None),))) from None
     return Finished(tuple(command), child.returncode, output, errors)
 
 
@@ -87,10 +131,14 @@ def _printed(child: subprocess.Popen[bytes], timeout: float) -> list[str]:
 
 def _kill(child: subprocess.Popen[bytes]) -> None:
     """End a child and everything that it started."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, signal.SIGKILL)
-    child.kill()
+    _signal(child)
     for stream in (child.stdout, child.stderr):
         if stream is not None:
             stream.close()
     child.wait()
+
+
+def _signal(child: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.kill()

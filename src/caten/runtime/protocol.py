@@ -119,6 +119,7 @@ class Host:
     timeout: float = 120.0                       # --cc-timeout: seconds for one run of a tool
     cache: Path | None = None                    # the cache's folder (None: nothing is remembered)
     debug: bool = False                          # -g: debug information in what is compiled
+    parts: int = 1                               # in how many the text can be compiled at once (-DCT_PART=n)
     # To be called once a compiler has been started; what it raises ends the compiler.
     meanwhile: Callable[[], None] | None = None
 

@@ -21,7 +21,7 @@ from . import zig
 from .installed_programs import installed
 from .library_cache import PROBES, file_identity
 from .linked_libraries import library_identities
-from .process import run
+from .process import Finished, run, run_together
 from .protocol import UNSAFE, CompileRecord, Host, Unavailable
 
 SUFFIXES = {"c": ".c", "s": ".s", "o": ".o", "a": ".a", "so": ".so"}
@@ -340,18 +340,22 @@ def unwritable(problem: OSError, folder: Path | None = None) -> ToolError:
 
 
 def commands(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str], source: str, out: str, kind: str,
-             link: Sequence[str] = ("-shared",), soname: str | None = None) -> list[list[str]]:
+             link: Sequence[str] = ("-shared",), soname: str | None = None, parts: int = 1) -> list[list[str]]:
     """The commands that make `out` of a kind (`s o a so`) from a source file; `link` is what makes it one that is
-    loaded, `soname` the name that it then says it has (as a rule that of the file)."""
+    loaded, `soname` the name that it then says it has (as a rule that of the file). With `parts` the first so many
+    commands of a shared library compile one part each."""
     inner = str(Path(out).with_suffix(".o"))
     match kind:
         case "so":
             name = [f"-Wl,-soname,{soname or Path(out).name}"] if "-shared" in link and sys.platform != "darwin" else []
-            if compiler.family == "zig" and "-shared" in link:
+            if "-shared" in link and (parts > 1 or compiler.family == "zig"):
                 # It builds its own library for each.
-                plain = [word for word in flags if not word.startswith("-march=")]
-                return [[*compiler.words, *flags, "-c", source, "-o", inner],
-                        [*compiler.words, *plain, *link, *name, inner, "-o", out, *libraries]]
+                plain = [word for word in flags if not word.startswith("-march=") or compiler.family != "zig"]
+                made = [str(Path(out).with_suffix(f".{n + 1}.o")) for n in range(parts)] if parts > 1 else [inner]
+                parted = [[f"-DCT_PART={n + 1}"] if parts > 1 else [] for n in range(parts)]
+                return [*[[*compiler.words, *flags, *part, "-c", source, "-o", file]
+                          for part, file in zip(parted, made, strict=True)],
+                        [*compiler.words, *plain, *link, *name, *made, "-o", out, *libraries]]
             return [[*compiler.words, *flags, *link, *name, source, "-o", out, *libraries]]
         case "o":
             return [[*compiler.words, *flags, "-c", source, "-o", out]]
@@ -371,7 +375,7 @@ def compile_c(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str]
     made = "library" + SUFFIXES[kind]
     with temporary(host) as folder:
         (folder / SOURCE).write_text(text, encoding="utf-8")
-        steps = commands(compiler, flags, libraries, SOURCE, made, kind, link, SONAME)
+        steps = commands(compiler, flags, libraries, SOURCE, made, kind, link, SONAME, host.parts)
         environment = compiler.surroundings(host, folder)
         known: list[str] = []
 
@@ -380,9 +384,7 @@ def compile_c(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str]
                 if host.meanwhile is not None:
                     host.meanwhile()
                 known.append(version(compiler, host.timeout, environment))
-        for step in steps:
-            with compiler.linking() if "-shared" in step else contextlib.nullcontext():
-                done = run(step, host.timeout, folder, meanwhile, environment)
+        for done in _finished(compiler, steps, host.timeout, folder, meanwhile, environment):
             if done.status != 0:
                 _must_run(compiler, host)
                 said = "\n".join(first_complaints(done.errors))
@@ -399,6 +401,16 @@ def compile_c(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str]
         _store(result, out)
     return CompileRecord(compiler.words[0], known[0], tuple([tuple(s) for s in steps]), tuple(flags),
                          tuple([w for w in libraries if w.startswith("-l") or w.endswith((".so", ".dylib"))]))
+
+
+def _finished(compiler: Compiler, steps: Sequence[Sequence[str]], timeout: float, folder: Path,
+              meanwhile: Callable[[], None], environment: Mapping[str, str]) -> Iterator[Finished]:
+    """Run the commands that make an artifact; those that compile parts of it at once."""
+    parts = [step for step in steps if any(word.startswith("-DCT_PART=") for word in step)]
+    yield from run_together(parts, timeout, folder, meanwhile, environment)
+    for step in steps[len(parts):]:
+        with compiler.linking() if "-shared" in step else contextlib.nullcontext():
+            yield run(step, timeout, folder, meanwhile, environment)
 
 
 def first_complaints(errors: str, most: int = 20) -> list[str]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial, reduce
 from typing import Any
 
+from .. import build_progress
 from ..core.expr import Const
 from ..core.program import Machine, Schedule, Size, Target
 from ..loop import operation_count
@@ -18,6 +19,7 @@ from ..loop.effects import reads, writes
 from ..loop.simplify import simplify_program
 from ..loop.statements import Aref, For, LoopProgram, Setf
 from ..loop.verifier import where_shown
+from . import planning_processes
 from .analysis.classify import Chain, chain_of, contraction, outermost, reduction
 from .analysis.loop_queries import loops_in
 from .checked_loops import free_of_checks
@@ -27,6 +29,7 @@ from .emit.row_steps import emit_row_prefetch
 from .flattening import flatten_arrays
 from .planning import Planning
 from .planning_log import Chosen, Planned, Tried
+from .planning_processes import Answer, Task, unnamed, with_free_names
 from .plans import row_passes
 from .plans.parameters import DEFAULTS, Choices
 from .plans.plan import NestKind, NotApplicable, PlanContext, Planner, Version
@@ -93,12 +96,17 @@ def drafted(program: LoopProgram, choices: Choices = DEFAULTS, likely: Mapping[s
     blank = [loop for loop in nests if _is_begun_by_others(program, loop, nests)]
     mapped = [loop for loop in nests if _is_epilogue(program, loop, nests)]
     draft.begun = frozenset([loop.name for loop in (*blank, *mapped)])
-    for loop in [loop for loop in nests if loop not in blank and loop not in mapped]:
-        _planned(draft, loop.name, partial(_nest_and_copy, name=loop.name, machine=target.machine))
+    names = [loop.name for loop in nests if loop not in blank and loop not in mapped]
+    with planning_processes.planning(_tasks(draft, names, target.machine)) as others:
+        for done, name in enumerate(names):
+            build_progress.tell(done, len(names), "scheduling")
+            found = None if others is None else others.answer(name)
+            if found is None or not _taken_over(draft, *found):
+                _planned(draft, name, partial(nest_and_copy, name=name, machine=target.machine))
     draft.begun = ()
     rest = loops_in(draft.program)
     for name in [loop.name for loop in mapped if loop in rest]:
-        _planned(draft, name, partial(_nest_and_copy, name=name, machine=target.machine))
+        _planned(draft, name, partial(nest_and_copy, name=name, machine=target.machine))
     for name in [s.name for kernel in draft.program.kernels for s in kernel.body if s in blank and isinstance(s, For)]:
         _planned(draft, name, partial(_nest, name=name, machine=target.machine, threads=True))
     return draft
@@ -144,6 +152,34 @@ def _planned(draft: Draft, name: str, plan: Callable[[Draft], None]) -> None:
             draft.program = whole
 
 
+def _tasks(draft: Draft, names: Sequence[str], machine: Machine) -> dict[str, Task]:
+    """What other processes need to plan these nests."""
+    if len(names) < planning_processes.FEWEST_NESTS:
+        return {}
+    parts = {name: apart(draft.program, name, draft.begun) for name in names}
+    return {name: Task(part.program, name, draft.begun, machine, draft.choices, draft.likely, draft.planning.verify)
+            for name, part in parts.items() if part is not None}
+
+
+def _taken_over(draft: Draft, task: Task, answer: Answer) -> bool:
+    """Put a nest that another process has planned in its place. False where planning it here might give another one:
+    where the nests before have changed what it is about, or the budget might end."""
+    part, work = apart(draft.program, task.name, draft.begun), operation_count.current()
+    if part is None or unnamed(part.program) != unnamed(task.program) or (
+            work.budget is not None and work.spent + answer.spent > work.budget):
+        return False
+    made = with_free_names(answer, task.program, part.program)
+    whole = None if made is None else part.back(made.program)
+    if made is None or whole is None:
+        return False
+    work.charge(made.spent)
+    draft.program = whole
+    draft.log.extend([Planned(task.name), *made.log])
+    for parameter, default in made.asked.items():
+        draft.asked.setdefault(parameter, default)
+    return True
+
+
 def _on_device(draft: Draft, machine: Machine) -> None:
     """Make every statement a kernel, and every kernel a grid of blocks of threads."""
     for name in [k.name for k in draft.program.kernels]:
@@ -172,7 +208,8 @@ def _is_epilogue(program: LoopProgram, loop: For, nests: list[For]) -> bool:
     return total is not None and chain_of(loop).is_leaf and total.out.buffer in reads(loop) & writes(loop)
 
 
-def _nest_and_copy(draft: Draft, name: str, machine: Machine) -> None:
+def nest_and_copy(draft: Draft, name: str, machine: Machine) -> None:
+    """Plan one nest, and before it a copy for the likely sizes, if that is chosen."""
     for each in (*_for_likely_sizes(draft, name), name):
         _nest(draft, each, machine, True)
 

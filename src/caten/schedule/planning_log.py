@@ -1,9 +1,14 @@
 """The log of plans and attempts, as data and in English, which `caten schedule --explain` prints."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, replace
+from typing import Any
 
 from ..frozen import frozen
+
+WORD = re.compile(r"\w+")
 
 
 @frozen
@@ -77,6 +82,21 @@ class Rewritten:
 
 
 Entry = Rewritten | Planned | Tried | Chosen | Copied | StaysScalar | StaysNest
+
+
+def renamed(entry: Entry, new: Mapping[str, str]) -> Entry:
+    """An entry with other names of loops and arrays."""
+    def changed(value: Any) -> Any:
+        if isinstance(value, str):
+            return WORD.sub(lambda m: new.get(m[0], m[0]), value)
+        return tuple(map(changed, value)) if isinstance(value, tuple) else value
+    return replace(entry, **{f.name: changed(getattr(entry, f.name)) for f in fields(entry)})
+
+
+def words_of(log: Iterable[Entry]) -> frozenset[str]:
+    """All words in a log, names of loops and arrays among them."""
+    texts = [value for entry in log for f in fields(entry) if isinstance(value := getattr(entry, f.name), str)]
+    return frozenset([word for text in texts for word in WORD.findall(text)])
 
 
 def explained(log: Iterable[Entry]) -> Iterator[str]:

@@ -1,7 +1,6 @@
 """`caten test-runtime`: run the acceptance test of a runtime."""
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Sequence
 from functools import partial
@@ -10,7 +9,7 @@ from typing import Any
 
 import click
 
-from ... import attach
+from ... import attach, cores
 from ...conformance import execute, junit, markdown_report, probe, provenance, record, record_comparison, suite
 from ...conformance.cases import Case, selected
 from ...conformance.verdicts import BAD, Verdict
@@ -70,7 +69,7 @@ def command(runtime: str, config: tuple[str, ...], opt: str, patterns: tuple[str
                       for k, v in read_config(text, lambda: _keys(runtime))}.values())
     options = Options(runtime=runtime, config=settings, opt=int(opt), seed=seed, cc_timeout=CC_TIMEOUT,
                       use_cache=not no_cache, **environment())
-    plan = _plan(options, jobs or len(os.sched_getaffinity(0)), timeout)
+    plan = _plan(options, jobs or cores.available(), timeout)
     cases = suite.all_cases(plan.runtime, library)
     chosen = selected(cases, patterns)
     if not chosen:

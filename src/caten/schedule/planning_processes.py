@@ -1,0 +1,163 @@
+"""The nests of a program planned on all cores: processes of their own plan some, while this one plans the others. What
+comes of a nest is the same, wherever it was planned."""
+from __future__ import annotations
+
+import contextlib
+import pickle
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .. import cores
+from ..core.node import Node
+from ..core.program import Machine, Schedule, Taken
+from ..core.unique_names import Names, declared_names
+from ..loop.statements import LoopProgram
+from . import planning_log
+from .loop_names import renamed
+from .planning_log import Entry, words_of
+from .plans.parameters import Choices
+
+FEWEST_NESTS = 6                 # for which a process, which takes a tenth of a second to start, is worth it
+NESTS_EACH = 3
+MOST_PROCESSES = 8
+START = "import sys; sys.path[:] = {path!r}; from caten.schedule.planning_worker import serve; serve()"
+
+
+@dataclass(frozen=True)
+class Task:
+    """A nest to plan: the program of it alone, and the settings of its draft."""
+
+    program: LoopProgram
+    name: str
+    begun: Collection[str]
+    machine: Machine
+    choices: Choices
+    likely: Mapping[str, int]
+    verify: bool
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The nest as planned, what was logged and asked on the way, and the work that it took."""
+
+    program: LoopProgram
+    log: tuple[Entry, ...]
+    asked: Mapping[str, int]
+    spent: int
+
+
+class Processes:
+    """Processes that plan the last of some nests while the first ones are taken from here."""
+
+    def __init__(self, tasks: Mapping[str, Task], count: int) -> None:
+        self._tasks, self._lock, self._ended = tasks, threading.Lock(), False
+        self._open = deque(tasks)
+        self._answers: dict[str, Future[Answer | None]] = {}
+        self._running: list[subprocess.Popen[bytes]] = []
+        self._threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(count)]
+        for thread in self._threads:
+            thread.start()
+
+    def answer(self, name: str) -> tuple[Task, Answer] | None:
+        """How a process has planned a nest; None if none has, and it is to be planned here."""
+        with self._lock:
+            if name in self._open:
+                self._open.remove(name)
+                return None
+            future = self._answers.get(name)
+        found = None if future is None else future.result()
+        return None if found is None else (self._tasks[name], found)
+
+    def end(self) -> None:
+        """End the processes."""
+        with self._lock:
+            self._ended = True
+            self._open.clear()
+            running = list(self._running)
+        for process in running:
+            process.kill()
+        for thread in self._threads:
+            thread.join()
+
+    def _next(self) -> tuple[str, Future[Answer | None]] | None:
+        with self._lock:
+            if not self._open:
+                return None
+            name = self._open.pop()
+            self._answers[name] = Future()
+            return name, self._answers[name]
+
+    def _serve(self) -> None:
+        """Start a process, and give it one nest after the other."""
+        command = [sys.executable, "-c", START.format(path=sys.path)]
+        with self._lock:
+            if self._ended:
+                return
+            try:
+                process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                           stderr=subprocess.DEVNULL, start_new_session=True)
+            except OSError:
+                return
+            self._running.append(process)
+        assert process.stdin is not None and process.stdout is not None
+        with process, contextlib.suppress(Exception):
+            pickle.load(process.stdout)                             # it is ready
+            while (job := self._next()) is not None:
+                name, future = job
+                try:
+                    pickle.dump(self._tasks[name], process.stdin)
+                    process.stdin.flush()
+                    future.set_result(pickle.load(process.stdout))
+                finally:
+                    if not future.done():
+                        future.set_result(None)
+            process.kill()
+
+
+@contextmanager
+def planning(tasks: Mapping[str, Task]) -> Iterator[Processes | None]:
+    """Processes that plan nests, if there are enough nests and cores."""
+    count = min(cores.available() - 1, len(tasks) // NESTS_EACH, MOST_PROCESSES)
+    if count < 1 or len(tasks) < FEWEST_NESTS or not sys.executable or getattr(sys, "frozen", False):
+        yield None
+        return
+    processes = Processes(tasks, count)
+    try:
+        yield processes
+    finally:
+        processes.end()
+
+
+def unnamed(program: LoopProgram) -> tuple[Node, ...]:
+    """A program without its reserved names."""
+    return tuple([c for c in program.clauses if not isinstance(c, Taken)])
+
+
+def with_free_names(answer: Answer, before: LoopProgram, now: LoopProgram) -> Answer | None:
+    """What steps have made of `before`, with the names that they would have given in `now`, where more names are taken.
+    None if that is not known: of a name that others may be derived from."""
+    known, names = declared_names(before), Names.of(now)
+    new = declared_names(answer.program) - known
+    tried = frozenset([word for word in words_of(answer.log) if "_" in word]) - known        # and not taken in the end
+    clashing = sorted((new | tried) & names.taken)
+    if not clashing:
+        return answer
+    if any(name[-1].isdigit() or any(n != name and n.startswith(name) for n in new) for name in clashing):
+        return None
+    free = {name: names.fresh(name) for name in clashing}
+    changed: dict[Node, Node] = {k: k.replace(body=renamed(k.body, free)) for k in answer.program.kernels}
+    for fact in answer.program.all(Schedule):
+        changed[fact] = fact.replace(steps=tuple([_with_names(step, free) for step in fact.steps]))
+    program = answer.program.replace(clauses=tuple([changed.get(c, c) for c in answer.program.clauses]))
+    return replace(answer, program=program, log=tuple([planning_log.renamed(entry, free) for entry in answer.log]))
+
+
+def _with_names(words: tuple[Any, ...], new: Mapping[str, str]) -> tuple[Any, ...]:
+    return tuple([_with_names(w, new) if isinstance(w, tuple) else new.get(w, w) for w in words])

@@ -1,0 +1,141 @@
+"""A large library is compiled in parts at once, and any C compiler takes its source as a whole too."""
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import caten
+from caten import compiler, cores
+from caten.api import options_of, read
+from caten.errors import CatenError
+from caten.render import compiled_parts
+from caten.runtime.process import run, run_together
+
+STEP = Path(__file__).parent.parent / "schedule" / "training_step.lisp"
+TEXT = re.sub(r"(?m)^  \(target .*\n", "", STEP.read_text("utf-8"))                 # for this machine
+PROTOTYPE = re.compile(r"^CT_KERNEL .*;$", re.MULTILINE)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_parts() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiled_parts, "LEAST", 5_000)
+        yield
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> compiler.Built:
+    return compiler.build([read(TEXT)], replace(options_of("compile"), cache_dir=tmp_path_factory.mktemp("cache")))
+
+
+def results(library: Any) -> list[np.ndarray]:
+    draw = np.random.default_rng(1)
+    sizes = [(7, 100), (10, 100), (10,), (10, 10), (10,), (5, 10), (5,)]
+    given = [draw.standard_normal(s).astype(np.float32) for s in sizes]
+    return list(library(*given, draw.integers(0, 5, 7)))
+
+
+def test_each_part_has_kernels_of_its_own(built: compiler.Built) -> None:
+    count = compiled_parts.count(built.source)
+    assert count > 1
+    commands = [" ".join(c) for c in built.record.commands]
+    assert [re.findall(r"-DCT_PART=(\d+)", c) for c in commands] == [*[[str(n + 1)] for n in range(count)], []]
+    inside = re.findall(r"^#if CT_IN_PART\((\d+)\)\n(.*?)^#endif", built.source, re.MULTILINE | re.DOTALL)
+    assert [int(n) for n, _ in inside] == [*range(1, count + 1), 1]
+    defined = [re.findall(r"^CT_KERNEL (?:void|int32_t) (\w+)\(", text, re.MULTILINE) for _, text in inside]
+    assert all(defined[:-1])
+    assert not defined[-1]
+    assert [name for part in defined for name in part] == [re.findall(r"(\w+)\(", p)[0] for p in PROTOTYPE.findall(built.source)]
+
+
+def test_the_parts_and_the_whole_compute_the_same(built: compiler.Built, tmp_path: Path) -> None:
+    """The whole is what somebody else's compiler makes of the file."""
+    source = tmp_path / "whole.c"
+    source.write_text(built.source, "utf-8")
+    gcc = shutil.which("gcc")
+    assert gcc is not None
+    subprocess.run([gcc, "-O1", "-march=native", "-ffp-contract=off", "-Wall", "-Werror", "-Wno-psabi", "-fsyntax-only", str(source)], check=True)
+    (tmp_path / "step.lisp").write_text(TEXT, "utf-8")
+    whole = caten.compile(tmp_path / "step.lisp", runtime="gcc")
+    parted = built.runtime.load(built.artifact, built.manifest)
+    for one, other in zip(results(whole), results(parted), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_no_kernel_is_seen_from_outside(built: compiler.Built) -> None:
+    nm = shutil.which("nm")
+    assert nm is not None
+    seen = subprocess.run([nm, "-D", "--defined-only", str(built.artifact)], capture_output=True, text=True, check=True).stdout
+    names = {line.split()[-1] for line in seen.splitlines()}
+    assert "ct_graph" in names
+    assert not [name for name in names if "graph_graph" in name]
+
+
+def test_small_files_are_one_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled_parts, "LEAST", 40_000)
+    source = caten.compile(Path(__file__).parents[2] / "samples" / "gemm.toml").source
+    assert compiled_parts.count(source) == 1
+    assert "CT_PART" not in source
+
+
+def test_a_library_is_the_same_on_one_core(built: compiler.Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cores, "available", lambda: 1)
+    alone = compiler.build([read(TEXT)], replace(options_of("compile"), cache_dir=tmp_path))
+    assert not alone.from_cache
+    assert alone.artifact.read_bytes() == built.artifact.read_bytes()
+
+
+def python(code: str) -> list[str]:
+    return [sys.executable, "-c", code]
+
+
+def test_commands_run_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each waits for what the other writes."""
+    monkeypatch.setattr(cores, "available", lambda: 2)
+    wait = "import pathlib, time\npathlib.Path({own!r}).touch()\nwhile not pathlib.Path({other!r}).exists(): time.sleep(0.01)\nprint({own!r})"
+    done = run_together([python(wait.format(own="a", other="b")), python(wait.format(own="b", other="a"))], 60, tmp_path)
+    assert [d.output for d in done] == ["a\n", "b\n"]
+
+
+def test_an_interrupt_ends_all_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cores, "available", lambda: 2)
+    started: list[subprocess.Popen[bytes]] = []
+    whole = subprocess.Popen
+
+    def popen(*given: Any, **named: Any) -> Any:
+        started.append(whole(*given, **named))
+        return started[-1]
+    monkeypatch.setattr(subprocess, "Popen", popen)
+
+    def interrupt() -> None:
+        while len(started) < 2:
+            time.sleep(0.01)
+        raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        run_together([python("import time; time.sleep(60)")] * 3, 90, tmp_path, interrupt)
+    assert [child.returncode for child in started] == [-signal.SIGKILL] * 2
+
+
+@pytest.mark.parametrize(("commands", "code"), [
+    ([python("import time; time.sleep(60)"), python("import time; time.sleep(60)")], "E622"),
+    ([["/no/such/tool"], python("pass")], "E620")])
+def test_what_cannot_run_is_told(commands: list[list[str]], code: str) -> None:
+    with pytest.raises(CatenError) as caught:
+        run_together(commands, 0.5)
+    assert caught.value.diagnostics[0].code == code
+
+
+def test_one_command_is_run_as_before() -> None:
+    assert run(python("print(1)"), 60).output == "1\n"
+    assert run_together([], 60) == []

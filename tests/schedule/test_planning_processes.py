@@ -1,0 +1,151 @@
+"""Nests are planned by several processes, and what comes of it is what one process makes."""
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from caten import cores, driver
+from caten.core.program import Program, resolve
+from caten.core.text import read, show
+from caten.errors import CatenError
+from caten.options import Options
+from caten.schedule import autoscheduler, planning_processes, planning_worker
+from caten.schedule.planning_log import Tried, explained
+
+PROGRAM = Path(__file__).with_name("training_step.lisp")
+
+
+def opened() -> Program:
+    (program,) = [resolve(p) for p in read(PROGRAM.read_text("utf-8"))]
+    return program
+
+
+def scheduled(monkeypatch: pytest.MonkeyPatch, count: int) -> tuple[str, list[str], list[str]]:
+    """The program as `count` cores schedule it, what is logged, and the nests that other processes have planned."""
+    monkeypatch.setattr(cores, "available", lambda: count)
+    taken: list[str] = []
+    whole = autoscheduler._taken_over
+
+    def note(draft: Any, task: Any, answer: Any) -> bool:
+        taken.append(task.name)
+        return whole(draft, task, answer)
+    monkeypatch.setattr(autoscheduler, "_taken_over", note)
+    log: list[Any] = []
+    made = driver.advance(opened(), "loop", Options(), log=log)
+    return show(made), list(explained(log)), taken
+
+
+def patient(monkeypatch: pytest.MonkeyPatch, start: str = planning_processes.START) -> None:
+    """This process plans only what no other one takes."""
+    whole = planning_processes.Processes.answer
+
+    def wait(self: planning_processes.Processes, name: str) -> Any:
+        for thread in self._threads:
+            thread.join(60)
+        return whole(self, name)
+    monkeypatch.setattr(planning_processes.Processes, "answer", wait)
+    monkeypatch.setattr(planning_processes, "START", start)
+
+
+def test_all_processes_plan_as_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone, said, taken = scheduled(monkeypatch, 1)
+    assert not taken
+    patient(monkeypatch)
+    for count in (2, 4):
+        text, log, taken = scheduled(monkeypatch, count)
+        assert len(taken) > planning_processes.FEWEST_NESTS
+        assert text == alone
+        assert log == said
+
+
+@pytest.mark.parametrize("start", ["import sys; sys.exit(1)",                                    # it ends at once
+                                   "print('no pickle', flush=True)",
+                                   # it is ready, and ends with the first task
+                                   "import pickle, sys; pickle.dump(None, sys.stdout.buffer); sys.stdout.flush(); sys.stdin.read(1)",
+                                   # it plans nothing
+                                   "import pickle, sys; pickle.dump(None, sys.stdout.buffer); sys.stdout.flush()\n"
+                                   "while pickle.load(sys.stdin.buffer): pickle.dump(None, sys.stdout.buffer); sys.stdout.flush()"])
+def test_what_a_process_does_not_plan_is_planned_here(monkeypatch: pytest.MonkeyPatch, start: str) -> None:
+    alone, said, _ = scheduled(monkeypatch, 1)
+    patient(monkeypatch, start.replace("{", "{{").replace("}", "}}"))
+    text, log, taken = scheduled(monkeypatch, 2)
+    assert not taken
+    assert text == alone
+    assert log == said
+
+
+def test_processes_end_with_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    whole = subprocess.Popen
+
+    def popen(*given: Any, **named: Any) -> Any:
+        started.append(whole(*given, **named))
+        return started[-1]
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    monkeypatch.setattr(cores, "available", lambda: 3)
+
+    def interrupt(*_: Any) -> Any:
+        raise KeyboardInterrupt
+    monkeypatch.setattr(planning_processes.Processes, "answer", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        driver.advance(opened(), "loop", Options())
+    assert all(process.poll() is not None for process in started)
+
+
+def test_a_process_refuses_what_changes_other_nests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that views two axes of an argument as one holds for all nests."""
+    monkeypatch.setattr(cores, "available", lambda: 2)
+    tasks: dict[str, planning_processes.Task] = {}
+    whole = planning_processes.planning
+
+    def note(given: Any) -> Any:
+        tasks.update(given)
+        return whole({})
+    monkeypatch.setattr(planning_processes, "planning", note)
+    driver.advance(opened(), "loop", Options())
+    task = next(iter(tasks.values()))
+    assert planning_worker.planned(task) is not None
+
+    def flatten(draft: Any, name: str, machine: Any) -> None:
+        buffer = next(b for b in draft.program.buffers.values() if len(b.shape) == 2)
+        draft.take("flatten", buffer.name)
+
+    def fault(draft: Any, name: str, machine: Any) -> None:
+        raise CatenError()
+    for plan in (flatten, fault):
+        monkeypatch.setattr(planning_worker, "nest_and_copy", plan)
+        assert planning_worker.planned(task) is None
+
+
+def test_names_that_others_have_taken_are_not_used_again() -> None:
+    """As `fresh` would name it; unknown where another name may be derived from it."""
+    def program(*loops: str, taken: str = "") -> Any:
+        nests = "".join([f"(for {n} serial 0 8 1 (setf (aref Y {n}) 0.0))" for n in loops])
+        text = f"(loop F (outputs Y) (buffer Y f32 (8) (0) out) {taken} (kernel k {nests}) (schedule (split {loops[-1]} 2) (applied)))"
+        (made,) = [resolve(p) for p in read(text)]
+        return made
+
+    def renamed(*loops: str) -> planning_processes.Answer | None:
+        answer = planning_processes.Answer(program(*loops), (Tried("split a_b", 0), Tried(f"split {loops[-1]}", 0)), {}, 0)
+        return planning_processes.with_free_names(answer, program("i"), program("i", taken="(taken t t_2 a_b)"))
+    found = renamed("i", "t")
+    assert found is not None
+    assert "(for t_3 " in show(found.program)
+    assert "(split t_3 2)" in show(found.program)
+    assert found.log == (Tried("split a_b_2", 0), Tried("split t_3", 0))
+    unchanged = renamed("i", "u")
+    assert unchanged is not None
+    assert unchanged.program is program("i", "u")
+    assert renamed("i", "t", "t_r") is None
+    assert renamed("i", "t_2") is None
+
+
+def test_a_worker_is_started_as_it_is_written() -> None:
+    """The words that start one: it says that it is ready, and ends with its input."""
+    done = subprocess.run([sys.executable, "-c", planning_processes.START.format(path=sys.path)], input=b"", capture_output=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, pickle.dumps(None), b"")
