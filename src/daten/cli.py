@@ -199,8 +199,10 @@ def profile(program: str, runtime: str, weights: str | None, sizes: Sequence[str
 @click.option("--temperature", default=0.0, show_default=True, help="0: always the likeliest")
 @click.option("--top-k", default=0, show_default=True, help="draw among this many likeliest; 0: among all")
 @click.option("--seed", default=0, show_default=True, help="of the draws")
+@click.option("--dtype", type=click.Choice(["float32", "bfloat16", "float16"]), default="float32", show_default=True,
+              help="how weights and results are stored")
 def generate(tokens: Sequence[int], model: str, weights: str | None, count: int, temperature: float, top_k: int,
-             seed: int) -> None:
+             seed: int, dtype: str) -> None:
     """Continue TOKENS with GPT-2, as numbers of its vocabulary, one a line; then tokens per second, on stderr."""
     from . import random
     from .models.gpt2 import GPT2, SIZES, size_of
@@ -212,6 +214,7 @@ def generate(tokens: Sequence[int], model: str, weights: str | None, count: int,
     network = GPT2(SIZES[model] if values is None else size_of(values))
     if values is not None:
         network.load_published(values)
+    network.to(dtype)
     if any(not 0 <= t < network.size.vocabulary for t in tokens):
         raise error("E678", f"a token is a number from 0 to {network.size.vocabulary - 1}")
     start = first = time.perf_counter()

@@ -5,6 +5,10 @@
     optimizer.step(loss)                 # computes the loss, the gradients and the new parameters at once
 
 Learning rates are inputs of the library: `optimizer.lr = 1e-4`, a schedule, compiles nothing.
+
+Of parameters of 16 bits (`module.to("bfloat16")`) the optimizer keeps what rounding takes from them, so that steps
+smaller than the last bit count: the parameter and its rest together are a float32, as the states are (mixed precision;
+Micikevicius et al., Mixed precision training, 2018).
 """
 from __future__ import annotations
 
@@ -17,6 +21,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from caten.core.dtypes import computed
 from caten.core.numpy_types import numpy_dtype
 
 from .graph import Leaf, Ref
@@ -28,7 +33,8 @@ _WITH_NEXT_STEP: WeakValueDictionary[int, Tensor] = WeakValueDictionary()       
 
 
 class Optimizer(ABC):
-    """What all have in common. `parameters`: tensors that require gradients; `lr`: the learning rate."""
+    """What all have in common. `parameters`: tensors that require gradients; `lr`: the learning rate; `rests`: what
+    rounding took from those of 16 bits."""
 
     states = 0                                              # arrays that are kept for each parameter
 
@@ -39,6 +45,7 @@ class Optimizer(ABC):
                 raise ValueError(f"{p!r} requires no gradient")
         self.steps = 0
         self.kept = [[_zeros(p) for _ in range(self.states)] for p in self.parameters]
+        self.rests = {n: _zeros(p) for n, p in enumerate(self.parameters) if computed(p._ref.dtype) != p._ref.dtype}
 
     def step(self, *others: Tensor) -> None:
         """Change each parameter that has a gradient, and forget the gradients. `others`, such as the loss, are computed
@@ -50,7 +57,7 @@ class Optimizer(ABC):
         made: list[tuple[int, Tensor, list[Tensor]]] = []
         for n, p in enumerate(self.parameters):
             if p.grad is not None:
-                new, states = self.changed(p, p.grad, self.kept[n], partial(_number, numbers, p))
+                new, states = self._changed(n, p, p.grad, numbers)
                 made.append((n, new, states))
                 wanted += [t._ref for t in (new, *states)]
         run(wanted)
@@ -58,11 +65,26 @@ class Optimizer(ABC):
             p = self.parameters[n]
             give(p, new._ref)
             p.grad = None
-            for kept, s in zip(self.kept[n], states, strict=True):
+            for kept, s in zip(self._kept(n), states, strict=True):
                 give(kept, s._ref)
         for t in waiting:
             give(t, t._ref)
             _WITH_NEXT_STEP.pop(id(t), None)
+
+    def _kept(self, n: int) -> list[Tensor]:
+        """The arrays that are kept for a parameter."""
+        return [*self.kept[n], self.rests[n]] if n in self.rests else self.kept[n]
+
+    def _changed(self, n: int, p: Tensor, gradient: Tensor, numbers: dict[tuple[str, str], Tensor]
+                 ) -> tuple[Tensor, list[Tensor]]:
+        """The new parameter and the new values of what is kept for it."""
+        rest = self.rests.get(n)
+        if rest is None:
+            return self.changed(p, gradient, self.kept[n], partial(_number, numbers, p))
+        whole = p.astype(rest.dtype) + rest
+        new, states = self.changed(whole, gradient.astype(rest.dtype), self.kept[n], partial(_number, numbers, whole))
+        short = new.astype(p.dtype)
+        return short, [*states, new - short.astype(rest.dtype)]
 
     def _count(self) -> None:
         self.steps += 1
@@ -79,12 +101,12 @@ class Optimizer(ABC):
 
     def state_dict(self) -> dict[str, np.ndarray]:
         """The arrays that are kept for the parameters, and the number of steps."""
-        return {"steps": np.asarray(self.steps)} | {f"{n}.{k}": kept.numpy() for n, states in enumerate(self.kept)
-                                                    for k, kept in enumerate(states)}
+        return {"steps": np.asarray(self.steps)} | {f"{n}.{k}": kept.numpy() for n in range(len(self.parameters))
+                                                    for k, kept in enumerate(self._kept(n))}
 
     def load_state_dict(self, values: Mapping[str, np.ndarray]) -> None:
         """Go on where the optimizer was that gave this state. ValueError if it is of other parameters."""
-        own = {f"{n}.{k}": kept for n, states in enumerate(self.kept) for k, kept in enumerate(states)}
+        own = {f"{n}.{k}": kept for n in range(len(self.parameters)) for k, kept in enumerate(self._kept(n))}
         if own.keys() | {"steps"} != values.keys() or any(k.shape != values[n].shape for n, k in own.items()):
             raise ValueError("this is the state of an optimizer of other parameters")
         self.steps = int(values["steps"])
@@ -220,6 +242,7 @@ def _number(known: dict[tuple[str, str], Tensor], like: Tensor, name: str, value
 
 
 def _zeros(p: Tensor) -> Tensor:
-    made = Tensor(Ref(Leaf(np.zeros(p.shape, numpy_dtype(p._ref.dtype)), p._ref.dtype)))
+    dtype = computed(p._ref.dtype)
+    made = Tensor(Ref(Leaf(np.zeros(p.shape, numpy_dtype(dtype)), dtype)))
     hold(made)
     return made

@@ -9,16 +9,21 @@ from typing import Any
 
 import numpy as np
 
+from caten.core.numpy_types import numpy_dtype
 from caten.errors import error
 
+# The element types of such files; NumPy itself has none for some of them.
+TYPES = {"BOOL": "bool", "BF16": "bf16", "F16": "f16", "F32": "f32", "F64": "f64", "C64": "c64",
+         "F8_E4M3": "f8e4m3", "F8_E5M2": "f8e5m2",
+         **{f"{sign}{bits}": f"{sign.lower()}{bits}" for sign in "IU" for bits in (8, 16, 32, 64)}}
 LACKING = "pip install 'caten[models]'"
 
 
 def save(values: Mapping[str, np.ndarray], path: str | Path) -> None:
     """Write arrays by name. The file that was there stays whole if this fails. OSError as of `open`."""
-    from_numpy = _library().save
+    library = _library()
     target = Path(path)
-    data = from_numpy({name: np.ascontiguousarray(value) for name, value in values.items()})
+    data = library.numpy.save({name: np.asarray(value, order="C") for name, value in values.items()})
     handle, temporary = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -36,15 +41,22 @@ def load(path: str | Path) -> dict[str, np.ndarray]:
     data = Path(path).read_bytes()
     library = _library()
     try:
-        found: dict[str, np.ndarray] = library.load(data)
+        tensors = library.deserialize(data)
     except Exception as problem:                             # of the library's own type
         raise error("E679", f"{path} is no file of weights: {problem}", hint="save writes such a file") from None
+    found: dict[str, np.ndarray] = {}
+    for name, tensor in tensors:
+        if tensor["dtype"] not in TYPES:
+            raise error("E679", f"{path}: '{name}' has elements of type {tensor['dtype']}",
+                        hint=f"known are {', '.join(TYPES)}")
+        found[name] = np.frombuffer(tensor["data"], numpy_dtype(TYPES[tensor["dtype"]])).reshape(tensor["shape"])
     return found
 
 
 def _library() -> Any:
     try:
-        from safetensors import numpy
+        import safetensors
+        import safetensors.numpy
     except ImportError:
         raise error("E679", "safetensors, which reads and writes weights, is not installed", hint=LACKING) from None
-    return numpy
+    return safetensors

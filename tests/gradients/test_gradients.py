@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,14 +10,17 @@ import pytest
 
 import caten
 from caten import driver
+from caten.api import options_of
 from caten.core import scalars
 from caten.core.text import show
+from caten.differentiation import gradient_of
 from caten.errors import CatenError
 from caten.frontend import operator_library as library
+from caten.frontend.operator_instances import instances_of
 from caten.frontend.spec import SpecText
 from caten.gradients import adjoints
 from caten.gradients.gradient_program import gradient_program
-from caten.loading import load_programs
+from caten.loading import load_programs, loaded
 from caten.options import Options
 from caten.tensor.values import Compute, Reduce, Scatter, TensorProgram
 
@@ -196,3 +200,42 @@ def test_a_wrong_derivative_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_scan_that_goes_the_wrong_way_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adjoints, "OTHER", {"up": "up", "down": "down"})
     assert not caten.test(library.FOLDER / "cumulative.toml", only=("cumsum",), grad=True).passed
+
+
+def instances(name: str, dtype: str, ranks: tuple[int, ...] = (1, 2, 3)) -> list[TensorProgram]:
+    """An operator of the library for arrays of a type and some ranks, as far as it takes them."""
+    entry = next(e for e in library.entries() if e.name == name)
+    found = []
+    for instance in instances_of(entry, (dtype,), ranks):
+        options = replace(options_of("compile"), opt=1, instances=(instance,), only=(name,))
+        with suppress(CatenError):
+            (op,) = loaded([library.spec_of(name)], options)
+            made = driver.advance(op, "tensor", options)
+            assert isinstance(made, TensorProgram)
+            found.append(made)
+    return found
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f16"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_gradients_of_16_bit_floats_are_verified(family: str, dtype: str, nightly: bool) -> None:
+    """What has a gradient of float32 has one of 16 bits, computed in float32 between the arrays."""
+    names = [e.name for e in library.entries() if e.family == family and e.name not in NONE]
+    for name in names if nightly else names[len(dtype) % min(8, len(names))::8][:4]:
+        for short, wide in zip(instances(name, dtype), instances(name, "f32"), strict=True):
+            try:
+                gradient_of(wide, Options())
+            except CatenError:
+                continue
+            driver.advance(gradient_of(short, Options()), "loop", Options())
+
+
+def test_a_sum_of_gradients_is_float32_inside() -> None:
+    found = values(gradient("return x + b", "x{bfloat16}[M N]; b{bfloat16}[N]", "y{bfloat16}[...]", ("b",)))
+    assert found == ["(reduce f32 ((i N)) ((p M)) add true (cast f32 (read grad_y p i)))", "(compute bf16 ((i N)) (cast bf16 (read v0 i)))"]
+
+
+def test_a_place_that_is_known_to_be_inside_by_a_check_alone_is_checked() -> None:
+    """Rows of the indices are rows of the array only if there are no more of them."""
+    for made in instances("take_along_axis", "f32", (2, 3)):
+        driver.advance(gradient_of(made, Options()), "loop", Options())

@@ -6,18 +6,21 @@ in which the element is invariant.
                                            (for p 0 K (incf (aref C_wide) x))
                                            (setf (aref C i j) (cast f16 (aref C_wide)))
 
-Axes that these loops traverse become axes of the accumulator. An array that the loops use otherwise, and an element
-that may be out of bounds in an access that never runs, is rounded at every step.
+So it is for `y = max(y, x)`, which rounds nothing. Axes that these loops traverse become axes of the accumulator. An
+array that the loops use otherwise, and an element that may be out of bounds in an access that never runs, is rounded at
+every step.
 """
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from ..core.dtypes import computed, is_short
-from ..core.expr import Cast, Const, Expr, Op, Var
+from ..core.expr import Cast, Expr, Op, Var
 from ..core.node import Node, substitute
 from ..core.program import At
+from ..loop.context import Context
 from ..loop.statements import ONE, ZERO, Aref, For, If, Incf, Let, Local, Setf, Stmt, dotimes
+from ..loop.value_ranges import GREATEST_SIZE
 from .scope import Names
 
 Shapes = dict[str, tuple[Expr, ...]]
@@ -27,9 +30,23 @@ def accumulate_in_float32(stmts: tuple[Stmt, ...], shapes: Mapping[str, tuple[Ex
                  positions: dict[Node, At]) -> tuple[Stmt, ...]:
     """The statements with float32 accumulators for 16-bit floats. `shapes`: those of the arrays of the signature.
     `positions` gains the new elements."""
+    stmts = tuple([_with_extremes(s) for s in stmts])
     if not any(isinstance(n, Incf) and is_short(n.ref.dtype) for s in stmts for n in s.walk()):
         return stmts
-    return _Accumulators(dict(shapes), names, positions).block(stmts, {})
+    sizes = {n.name for shape in shapes.values() for e in shape for n in e.unique() if isinstance(n, Var)}
+    return _Accumulators(dict(shapes), names, positions).block(stmts, Context(dict.fromkeys(sizes, (0, GREATEST_SIZE))))
+
+
+def _with_extremes(stmt: Stmt) -> Stmt:
+    """With `y = max(y, x)` as an accumulation, which rounding does not change; and with min."""
+    match stmt:
+        case Setf(Aref() as ref, Cast(_, Op("max" | "min" as fn, (a, b)))) if is_short(ref.dtype):
+            wide = Cast(computed(ref.dtype), ref)
+            other = b if a is wide else a if b is wide else None
+            if other is not None and other.dtype == wide.dtype and not any(
+                    isinstance(n, Aref) and n.buffer == ref.buffer for n in other.unique()):
+                return Incf(ref, other, fn)
+    return stmt if isinstance(stmt, Expr) else stmt.map(lambda n: _with_extremes(n) if isinstance(n, Stmt) else n)
 
 
 class _Accumulators:
@@ -38,7 +55,7 @@ class _Accumulators:
     def __init__(self, shapes: Shapes, names: Names, positions: dict[Node, At]):
         self.shapes, self.names, self.positions = shapes, names, positions
 
-    def block(self, stmts: tuple[Stmt, ...], loops: dict[str, For]) -> tuple[Stmt, ...]:
+    def block(self, stmts: tuple[Stmt, ...], context: Context) -> tuple[Stmt, ...]:
         out: list[Stmt] = []
         for stmt in stmts:
             match stmt:
@@ -46,9 +63,9 @@ class _Accumulators:
                     self.shapes[name] = shape
                     out.append(stmt)
                 case For():
-                    out += self.loop(stmt, loops)
+                    out += self.loop(stmt, context)
                 case If(cond, then, otherwise):
-                    out.append(If(cond, self.block(then, loops), self.block(otherwise, loops)))
+                    out.append(If(cond, self.block(then, context), self.block(otherwise, context)))
                 case Incf(ref, value, fn) if is_short(ref.dtype):
                     wide = computed(ref.dtype)
                     out.append(Setf(ref, Cast(ref.dtype, Op(fn, (Cast(wide, ref), value)))))
@@ -56,20 +73,20 @@ class _Accumulators:
                     out.append(stmt)
         return tuple(out)
 
-    def loop(self, loop: For, loops: dict[str, For]) -> tuple[Stmt, ...]:
+    def loop(self, loop: For, context: Context) -> tuple[Stmt, ...]:
         """The loop between the loads of its accumulators and their stores."""
         before: list[Stmt] = []
         after: list[Stmt] = []
         certain = True
         for ref in self.accumulated(loop):
-            safe = self.is_inside(ref, loop, loops)
+            safe = self.is_inside(ref, loop, context)
             if not safe and not (loop.step is ONE and any(isinstance(s, Incf) and s.ref is ref for s in loop.body)):
                 continue
             certain = certain and safe
             first, last, loop = self.moved(ref, loop)
             before += first
             after += last
-        whole = (*before, loop.replace(body=self.block(loop.body, loops | {loop.name: loop})), *after)
+        whole = (*before, loop.replace(body=self.block(loop.body, context.inside(loop))), *after)
         return whole if certain else (If(Op("lt", (loop.lo, loop.hi)), whole),)
 
     def accumulated(self, loop: For) -> list[Aref]:
@@ -96,10 +113,10 @@ class _Accumulators:
         return tuple([axis for axis, i in enumerate(ref.index)
                       if any(isinstance(n, Var) and n.name in inner for n in i.unique())])
 
-    def is_inside(self, ref: Aref, loop: For, loops: dict[str, For]) -> bool:
+    def is_inside(self, ref: Aref, loop: For, context: Context) -> bool:
         """True if the loop-invariant axes are in bounds whatever the loop does."""
         moving = self.moving(ref, loop)
-        return all(axis in moving or _is_inside(i, extent, loops)
+        return all(axis in moving or (context.proves(Op("le", (ZERO, i))) and context.proves(Op("lt", (i, extent))))
                    for axis, (i, extent) in enumerate(zip(ref.index, self.shapes.get(ref.buffer, ()), strict=True)))
 
     def moved(self, ref: Aref, loop: For) -> tuple[list[Stmt], list[Stmt], For]:
@@ -121,14 +138,3 @@ class _Accumulators:
             return stmt
         (inside,) = substitute((loop,), {ref: place})
         return [local, copy(False)], [copy(True)], inside
-
-
-def _is_inside(position: Expr, extent: Expr, loops: Mapping[str, For]) -> bool:
-    """True if an index is plainly in bounds: a number, or a loop over the whole extent."""
-    match position:
-        case Const(value=value):
-            return isinstance(extent, Const) and 0 <= value < extent.value
-        case Var(name=name) if name in loops:
-            loop = loops[name]
-            return loop.lo is ZERO and loop.step is ONE and loop.hi is extent
-    return False

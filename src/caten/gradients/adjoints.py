@@ -12,6 +12,8 @@ has no inverse, g · ∂e/∂x is scattered over the domain of the reader. Other
 - a scan by add: its gradient is scanned in the other direction; by max or min: it goes to where the extreme was met;
 - a scatter by add: its source has the gradient, and what is scattered has it at its index.
 
+Gradients of 16-bit floats are float32 inside, and rounded where they are results.
+
 After Griewank and Walther, Evaluating Derivatives (2nd edition, 2008), chapter 3, and, for index notation, Paszke et
 al., Getting to the Point: Index Sets and Parallelism-Preserving Autodiff (2021).
 """
@@ -20,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from ..core.dtypes import is_complex, is_float
+from ..core.dtypes import computed, is_complex, is_float
 from ..core.expr import TRUE, Expr, Op, Var, index, number
 from ..core.node import substitute
 from ..core.program import Scalar
@@ -50,7 +52,7 @@ from ..tensor.values import (
     types_of,
 )
 from .cancelling import cancelling_maxima
-from .formula_adjoints import Leaf, NotDifferentiable, both, holds_bits, times, under, weights
+from .formula_adjoints import Leaf, NotDifferentiable, both, holds_bits, times, under, weights, wide
 from .index_inversion import inverse, within
 from .phases import in_phases
 
@@ -118,9 +120,9 @@ class Gradients:
         if len(parts) > 1:
             axes = self.axes(name)
             at = tuple([a.var for a in axes])
-            total: Expr = self.read(parts[0], at)
+            total = self.weight(parts[0], at)
             for part in parts[1:]:
-                total = total + self.read(part, at)
+                total = total + self.weight(part, at)
             self.parts[name] = [self.define(Compute(total.dtype, axes, total))]
         return self.parts[name][0] if parts else None
 
@@ -132,6 +134,10 @@ class Gradients:
         """An element of a value."""
         return Read(name, tuple(at), self.types[name])
 
+    def weight(self, name: str, at: Sequence[Expr]) -> Expr:
+        """An element of a gradient, in the type in which it is computed."""
+        return wide(self.read(name, at))
+
     def back(self, d: Define, name: str, g: str) -> None:
         """What the gradient `g` of a value gives to its operands."""
         value = d.value
@@ -139,23 +145,23 @@ class Gradients:
             raise NotDifferentiable("gradients of complex numbers are not known")
         match value:
             case Compute(_, axes, expr):
-                self.to_reads(axes, TRUE, expr, self.read(g, _at(axes)))
+                self.to_reads(axes, TRUE, expr, self.weight(g, _at(axes)))
             case Reduce(_, axes, over, "add", cond, expr):
-                self.to_reads((*axes, *over), cond, expr, self.read(g, _at(axes)))
+                self.to_reads((*axes, *over), cond, expr, self.weight(g, _at(axes)))
             case Reduce(_, axes, over, "max" | "min", cond, expr):
                 self.to_extremes(value, name, g)
             case Reduce(_, axes, over, "mul", cond, expr):
                 self.to_factors(value, g)
             case Scan(dtype, axes, along, "add", mode, direction, cond, expr):
-                scanned = self.define(Scan(dtype, axes, along, "add", mode, OTHER[direction], TRUE,
-                                           self.read(g, _at(axes))))
-                self.to_reads(axes, cond, expr, self.read(scanned, _at(axes)))
+                scanned = self.define(Scan(computed(dtype), axes, along, "add", mode, OTHER[direction], TRUE,
+                                           self.weight(g, _at(axes))))
+                self.to_reads(axes, cond, expr, self.weight(scanned, _at(axes)))
             case Scan(fn="max" | "min"):
                 self.to_running_extremes(value, name, g)
             case Scatter(_, source, _, axes, "add", at, cond, expr):
                 if source in self.depends:
                     self.seed(source, g)
-                self.to_reads(axes, cond, expr, self.read(g, at))
+                self.to_reads(axes, cond, expr, self.weight(g, at))
             case Nest():
                 raise NotDifferentiable("a loop nest that keeps the order of its iterations has no derivative")
             case _:
@@ -171,7 +177,7 @@ class Gradients:
     def to_leaf(self, leaf: Leaf, axes: Sequence[Axis], cond: Expr, weight: Expr) -> None:
         """What the elements over axes give to what they read by `leaf`."""
         name = leaf.buffer if isinstance(leaf, Read) else leaf.name
-        dtype = leaf.dtype
+        dtype = computed(leaf.dtype)
         at = leaf.index if isinstance(leaf, Read) else ()
         element = self.axes(name)
         phased = in_phases(at, axes, element)
@@ -187,7 +193,7 @@ class Gradients:
             zeros = self.define(Compute(dtype, element, number(0.0, dtype)))
             shape = self.shapes.get(name, ())
             plain = [_unchecked(i) for i in at]
-            inside = _inside(zip(plain, shape, strict=True))
+            inside = _inside(zip(plain, shape, strict=True), within(axes, self.context))
             self.seed(name, self.define(Scatter(dtype, zeros, shape, tuple(axes), "add", tuple(plain),
                                                 both(cond, inside), weight)))
             return
@@ -240,7 +246,7 @@ class Gradients:
         first = self.define(Reduce("i64", value.axes, value.over, "min", both(value.cond, attains), position))
         self.to_reads((*value.axes, *value.over),
                       both(value.cond, Op("eq", (position, self.read(first, _at(value.axes))))), value.expr,
-                      self.read(g, _at(value.axes)))
+                      self.weight(g, _at(value.axes)))
 
     def to_running_extremes(self, value: Scan, name: str, g: str) -> None:
         """Of a running maximum: each to the first position that attains it."""
@@ -253,12 +259,14 @@ class Gradients:
         edge = index(-1) if is_up else canonical(along.extent)
         where = self.define(Scan("i64", axes, value.axis, "max" if is_up else "min", "inclusive", value.direction, TRUE,
                                  Op("where", (both(value.cond, new), along.var, edge))))
-        zeros = self.define(Compute(value.type, axes, number(0.0, value.type)))
+        dtype = computed(value.type)
+        zeros = self.define(Compute(dtype, axes, number(0.0, dtype)))
         to = self.read(where, _at(axes))
         met = self.define(Scatter(
-            value.type, zeros, tuple([a.extent for a in axes]), axes, "add",
-            tuple([to if a is along else a.var for a in axes]), _inside([(to, along.extent)]), self.read(g, _at(axes))))
-        self.to_reads(axes, value.cond, value.expr, self.read(met, _at(axes)))
+            dtype, zeros, tuple([a.extent for a in axes]), axes, "add",
+            tuple([to if a is along else a.var for a in axes]), _inside([(to, along.extent)], self.context),
+            self.weight(g, _at(axes))))
+        self.to_reads(axes, value.cond, value.expr, self.weight(met, _at(axes)))
 
     def to_factors(self, value: Reduce, g: str) -> None:
         """Of a product: to each factor, times all others. Over several axes it is the product over the first of the
@@ -267,14 +275,15 @@ class Gradients:
         axes = self.table.axis_names.axes([a.extent for a in (*value.axes, *value.over)])
         names = {a.var: b.var for a, b in zip((*value.axes, *value.over), axes, strict=True)}
         cond, expr = substitute(value.cond, names), substitute(value.expr, names)
-        weight: Expr = self.read(g, _at(axes)[:kept])
-        among, factor = cond, expr
+        dtype = computed(value.type)
+        weight = self.weight(g, _at(axes)[:kept])
+        among, factor = cond, wide(expr)
         for n in range(len(axes), kept, -1):
             for direction in ("up", "down"):
-                others = self.define(Scan(value.type, axes[:n], axes[n - 1].name, "mul", "exclusive", direction, among,
+                others = self.define(Scan(dtype, axes[:n], axes[n - 1].name, "mul", "exclusive", direction, among,
                                           factor))
                 weight = times(weight, self.read(others, _at(axes[:n])))
-            inner = self.define(Reduce(value.type, axes[:n - 1], axes[n - 1:n], "mul", among, factor))
+            inner = self.define(Reduce(dtype, axes[:n - 1], axes[n - 1:n], "mul", among, factor))
             among, factor = TRUE, self.read(inner, _at(axes[:n - 1]))
         self.to_reads(axes, cond, expr, weight)
 
@@ -324,12 +333,13 @@ def _unchecked(e: Expr) -> Expr:
     return go(e)
 
 
-def _inside(indices: Iterable[tuple[Expr, Expr]]) -> Expr:
-    """Are indices that are read inside their extents?"""
+def _inside(indices: Iterable[tuple[Expr, Expr]], context: Context) -> Expr:
+    """Are indices inside their extents? Of those that are known to be, nothing is asked."""
     cond: Expr = TRUE
     for i, extent in indices:
-        if reads_of(i):
-            cond = both(cond, both(Op("le", (index(0), i)), Op("lt", (i, extent))))
+        for bound in (Op("le", (index(0), i)), Op("lt", (i, extent))):
+            if not context.proves(bound):
+                cond = both(cond, bound)
     return cond
 
 

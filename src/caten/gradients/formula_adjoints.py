@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..core.derivatives import derivative
-from ..core.dtypes import is_complex, is_float
+from ..core.dtypes import computed, is_complex, is_float
 from ..core.expr import FALSE, TRUE, Bitcast, Cast, Const, Expr, Op, Var, number
 from ..core.node import Node, kept
 from ..tensor.values import Pieces, Read, reads_of
@@ -31,7 +31,7 @@ class NotDifferentiable(Exception):
 
 def weights(e: Expr, seed: Expr, is_wanted: Callable[[Leaf], bool]) -> Weights:
     """For each wanted read, and each wanted scalar, of a formula: the condition under which the element depends on it,
-    and its weight there. `seed`: the weight of the element."""
+    and its weight there, of the type in which its own type is computed. `seed`: the weight of the element."""
     order = _operands_first(e)
     depends = _dependents(order, is_wanted)
     found: Weights = {}
@@ -46,7 +46,8 @@ def weights(e: Expr, seed: Expr, is_wanted: Callable[[Leaf], bool]) -> Weights:
             found[part] = guard, weight
             continue
         for operand, under, factor in _operands(part, depends):
-            more = both(guard, under), times(weight, factor) if factor is not None else _cast(weight, operand.dtype)
+            more = both(guard, under), times(weight, factor) if factor is not None else _cast(
+                weight, computed(operand.dtype))
             weight_of[operand] = _sum(weight_of[operand], more) if operand in weight_of else more
     return found
 
@@ -56,12 +57,12 @@ def _operands(part: Expr, depends: set[Expr]) -> list[tuple[Expr, Expr, Expr | N
     conversion."""
     match part:
         case Op("where", (cond, yes, no)):
-            return [(arm, under, one(arm.dtype)) for arm, under in ((yes, cond), (no, Op("not", (cond,))))
+            return [(arm, under, one(computed(arm.dtype))) for arm, under in ((yes, cond), (no, Op("not", (cond,))))
                     if arm in depends]
         case Pieces(at, arms, bounds):
             lows, highs = (None, *bounds), (*bounds, None)
             return [(arm, both(TRUE if low is None else Op("le", (low, at)),
-                               TRUE if high is None else Op("lt", (at, high))), one(arm.dtype))
+                               TRUE if high is None else Op("lt", (at, high))), one(computed(arm.dtype)))
                     for arm, low, high in zip(arms, lows, highs, strict=True) if arm in depends]
         case Cast(_, arg):
             return [(arg, TRUE, None)]
@@ -194,3 +195,8 @@ def plus(a: Expr, b: Expr) -> Expr:
 
 def _cast(e: Expr, dtype: str) -> Expr:
     return e if e.dtype == dtype else Cast(dtype, e)
+
+
+def wide(e: Expr) -> Expr:
+    """An expression in the type in which its own type is computed: gradients of 16-bit floats are summed in float32."""
+    return _cast(e, computed(e.dtype))

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 
 from ..core.dtypes import is_float
-from ..core.expr import Expr, number
+from ..core.expr import Cast, Expr, number
 from ..core.program import Buffer, Case, Doc, Fusion, Outputs, Reference, Scalar, Schedule, Signature
 from ..core.text import Text
 from ..core.unique_names import Names
@@ -58,10 +58,12 @@ def gradient_program(program: TensorProgram, wrt: Sequence[str] = ()) -> TensorP
     sets: list[Output] = []
     for name, result in results.items():
         found = work.gradient(name)
-        if found is None or found in given or found in {o.value for o in sets}:
+        if found is None or found in given or found in {o.value for o in sets} or work.types[found] != inputs[name]:
             axes = work.axes(name)
             made_of: Expr = number(0.0, inputs[name]) if found is None else work.read(found, [a.var for a in axes])
-            found = work.define(Compute(made_of.dtype, axes, made_of))
+            if made_of.dtype != inputs[name]:
+                made_of = Cast(inputs[name], made_of)
+            found = work.define(Compute(inputs[name], axes, made_of))
         sets.append(Output(result, found))
     others = program.without(Case, Reference, Schedule, Fusion, Signature, Outputs, Doc, Named, Define, Output, FailIf)
     kept = [c.replace(access="in") if isinstance(c, Buffer) else c for c in others.clauses

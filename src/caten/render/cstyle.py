@@ -134,11 +134,12 @@ class CStyle:
         entry = EntryPoints(program, names, helpers, blocks, prefix, self.allocates, self.checks_cpu)
         source = program.first(Source)
         file = escaped(source.file) if source and program.first(Lines) else ""
-        kernels = []
+        kernels, places = [], program.all(At)
+        views, flags, indices = self._declared(program)
         for kernel in program.kernels:
-            ex = self._expressions(program, helpers, names)
+            ex = Expressions(helpers, names, dict(views), flags, indices)       # which get those of the kernel, too
             body = KernelBody(kernel, ex, dict(self.marks), blocks, parallel, self.region,
-                              SourceLocations(program.all(At), source), file,
+                              SourceLocations(places, source), file,
                               self.declares_in_for, self.auto_vectorizes)
             name = free(f"{entry.symbol}_{symbol(kernel.name)[3:]}", taken)
             taken.append(name)
@@ -151,15 +152,17 @@ class CStyle:
         """May several threads run a kernel?"""
         return bool(self.settings.get("OMP"))
 
-    def _expressions(self, program: LoopProgram, helpers: Helpers, names: Names) -> Expressions:
+    def _declared(self, program: LoopProgram) -> tuple[dict[str, View], frozenset[str], frozenset[str]]:
+        """The arrays of a program as its kernels see them, and the names of its bools and of its indices."""
+        shared = self.has_threads
         views = {b.name: View(b.name, b.type, b.axes, b.axes_in_memory, b.strides, outside=True,
-                              shared=self.has_threads and b.access != "in")
+                              shared=shared and b.access != "in")
                  for b in program.buffers.values()}
         views |= {c.name: View(c.name, c.type, c.shape, tuple(range(len(c.shape)))) for c in program.all(Local)}
         flags = frozenset(s.name for s in program.all(Scalar) if s.type == "bool")
         indices = frozenset([*[s.name for s in program.all(Size)],
                              *[n.name for n in program.unique() if isinstance(n, For)]])
-        return Expressions(helpers, names, views, flags, indices)
+        return views, flags, indices
 
     def check_types(self, program: LoopProgram) -> None:
         """E611 where the program has an element type that the runtime's table lacks."""

@@ -240,7 +240,7 @@ class DeviceStyle(CStyle):
 
     def _thread(self, program: LoopProgram, kernel: Kernel, plan: Launch, helpers: Helpers) -> str:
         names = Names([p.declares()[0] for p in program.params if isinstance(p, Buffer | Scalar | Size)])
-        plain: Expressions = self._expressions(program, helpers, names)
+        plain = Expressions(helpers, names, *self._declared(program))
         ex = WrappingExpressions(plain.helpers, plain.names, plain.views, plain.flags, indices(plain.indices, kernel))
         written = unroll(program.replace(clauses=tuple([c for c in program.clauses
                                                         if not isinstance(c, Kernel) or c is kernel]))).kernels[0]

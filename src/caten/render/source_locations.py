@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 
 from ..core.expr import Expr, Var
 from ..core.program import At, Source
@@ -31,12 +32,27 @@ class SourceLocations:
 
     def __init__(self, facts: Iterable[At], source: Source | None = None):
         self._file = source.file if source is not None else ""
-        known = sorted(facts, key=lambda at: (at.line, at.column))
-        self._loops = {at.what: at for at in reversed(known) if not at.what.startswith("(")}
-        self._accesses = [self._read(at) for at in known if at.what.startswith("(aref ")]
-        self._buffers = {access.buffer for access in self._accesses}
+        self._facts = facts
         self._parts: dict[str, str] = {}                              # loop of the kernel -> that of the spec
         self._had: set[tuple[int, str]] = set()                       # line, access of the kernel
+
+    # Read when first asked for: of most kernels nobody asks.
+
+    @cached_property
+    def _known(self) -> list[At]:
+        return sorted(self._facts, key=lambda at: (at.line, at.column))
+
+    @cached_property
+    def _loops(self) -> dict[str, At]:
+        return {at.what: at for at in reversed(self._known) if not at.what.startswith("(")}
+
+    @cached_property
+    def _accesses(self) -> list[Access]:
+        return [self._read(at) for at in self._known if at.what.startswith("(aref ")]
+
+    @cached_property
+    def _buffers(self) -> set[str]:
+        return {access.buffer for access in self._accesses}
 
     def of(self, stmt: Stmt, before: At | None) -> At | None:
         """The source location of a statement; by default `before`, that of the preceding statement."""

@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from caten.core.dtypes import is_float
+from caten.core.numpy_types import numpy_dtype
+
+from ..element_types import type_named
+from ..graph import Leaf, Ref
 from ..tensor import Tensor
+from ..tracing import hold
 
 
 class Module(ABC):
@@ -52,6 +58,19 @@ class Module(ABC):
     def eval(self) -> Module:
         """Compute without dropout, and with the statistics that training gathered."""
         return self.train(False)
+
+    def to(self, dtype: Any) -> Module:
+        """Store all parameters and buffers of floats in this type of floats: `net.to("bfloat16")`. Optimizers that are
+        made afterwards keep what rounding takes from them; inputs are to be of this type, too."""
+        name = type_named(dtype)
+        if not is_float(name):
+            raise ValueError(f"parameters are floats, not {dtype}")
+        for _, tensor in self.named_tensors():
+            if is_float(tensor._ref.dtype):
+                tensor._ref = Ref(Leaf(tensor.numpy().astype(numpy_dtype(name)), name))
+                tensor.grad = None
+                hold(tensor)
+        return self
 
     def state_dict(self) -> dict[str, np.ndarray]:
         """The values of all parameters and buffers, by name."""

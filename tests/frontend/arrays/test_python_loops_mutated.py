@@ -55,7 +55,7 @@ def outcomes(program: PythonProgram, seed: int) -> list[str]:
     outputs = {n: np.zeros_like(a) for each in program.outputs.split(";") if "{" in each for n, a in arrays_of(each, sizes).items()}
     try:
         expected = by_python(program, given, outputs, sizes)
-    except (IndexError, ValueError, TypeError, NameError, ArithmeticError):
+    except (AttributeError, IndexError, ValueError, TypeError, NameError, ArithmeticError):
         return ["Python fails"]
     found = []
     for level in made:
