@@ -27,6 +27,9 @@ class Leaf:
     fixed: frozenset[int] = frozenset()
     holder: Any = None                                          # a weak reference
 
+    def __post_init__(self) -> None:
+        self.computed: list[np.ndarray | None] = [self.array]
+
     @property
     def shape(self) -> Shape:
         return self.array.shape
@@ -39,6 +42,7 @@ class Constant:
     value: complex
     dtype: str
     shape: Shape = ()
+    computed: tuple[None] = (None,)
 
 
 @dataclass(eq=False)
@@ -60,20 +64,27 @@ class Call:
 Node = Leaf | Constant | Call
 
 
-@dataclass(frozen=True)
 class Ref:
     """One result of a node."""
 
+    __slots__ = ("dtype", "index", "node", "shape")
     node: Node
-    index: int = 0
+    index: int
+    shape: Shape
+    dtype: str
 
-    @property
-    def shape(self) -> Shape:
-        return self.node.shapes[self.index] if isinstance(self.node, Call) else self.node.shape
+    def __init__(self, node: Node, index: int = 0) -> None:
+        self.node, self.index = node, index
+        if isinstance(node, Call):
+            self.shape, self.dtype = node.shapes[index], node.template.dtypes[index]
+        else:
+            self.shape, self.dtype = node.shape, node.dtype
 
-    @property
-    def dtype(self) -> str:
-        return self.node.template.dtypes[self.index] if isinstance(self.node, Call) else self.node.dtype
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ref) and self.node is other.node and self.index == other.index
+
+    def __hash__(self) -> int:
+        return hash((id(self.node), self.index))
 
     @property
     def stays(self) -> bool:
@@ -89,9 +100,7 @@ class Ref:
     @property
     def array(self) -> np.ndarray | None:
         """The array, if it is there."""
-        if isinstance(self.node, Leaf):
-            return self.node.array
-        return self.node.computed[self.index] if isinstance(self.node, Call) else None
+        return self.node.computed[self.index]
 
 
 def called(template: AnyTemplate, inputs: Iterable[Ref]) -> tuple[Ref, ...]:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -15,17 +16,19 @@ from . import templates
 from .element_types import type_named
 from .graph import Constant, Leaf, Ref, called
 
+_KNOWN: dict[int, tuple[Composite, tuple[str | None, ...]]] = {}       # by id, for comparing operators takes long
 Number = bool | int | float | complex
 
 
 def operands(composite: Composite, given: Sequence[Any]) -> list[Ref]:
     """The operands as results of nodes. Those that the operator declares with one type variable get one type: that to
     which NumPy promotes them; a number of Python, or of NumPy, has no type of its own."""
+    variables = _variables(composite)
+    if _are_of_one_type(variables, given):
+        return list(given)
     given = [value.item() if isinstance(value, np.generic) else value for value in given]
     refs = [value if isinstance(value, Ref) or is_number(value) else leaf(value) for value in given]
-    declared = {t.name: t for t in composite.generic}
-    variables = [declared[n].variable if n in declared else None for n in composite.inputs]
-    variables += [None] * (len(refs) - len(variables))
+    variables += (None,) * (len(refs) - len(variables))
     common = {v: _common([r for r, own in zip(refs, variables, strict=False) if own == v]) for v in set(variables) if v}
     found: list[Ref] = []
     for n, (r, v) in enumerate(zip(refs, variables, strict=False)):
@@ -35,6 +38,25 @@ def operands(composite: Composite, given: Sequence[Any]) -> list[Ref]:
         else:
             found.append(cast(r, dtype) if v else r)
     return found
+
+
+def _variables(composite: Composite) -> tuple[str | None, ...]:
+    """The type variable of each input, if it has one."""
+    known = _KNOWN.get(id(composite))
+    if known is None or known[0] is not composite:
+        declared = {t.name: t for t in composite.generic}
+        known = composite, tuple([declared[n].variable if n in declared else None for n in composite.inputs])
+        _KNOWN[id(composite)] = known
+    return known[1]
+
+
+def _are_of_one_type(variables: Sequence[str | None], given: Sequence[Any]) -> bool:
+    """Are all operands tensors, those of each type variable of one type? Then there is nothing to do."""
+    types: dict[str, str] = {}
+    for r, v in zip_longest(given, variables[:len(given)]):
+        if r.__class__ is not Ref or (v is not None and types.setdefault(v, r.dtype) != r.dtype):
+            return False
+    return True
 
 
 def cast(r: Ref, dtype: str) -> Ref:

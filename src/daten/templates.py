@@ -29,6 +29,7 @@ from caten.tensor.values import TensorProgram
 from .settings import forgotten_by_use, options
 
 Given = tuple[str, tuple[int, ...]]                         # an element type and a shape
+MOST_SHAPES = 1024                                          # of the inputs of an operator that are remembered
 Formula = tuple[str, Any, Expr]                             # an input, one of its extents, and its formula
 
 
@@ -46,6 +47,7 @@ class Template:
                                                                  for n in self.inputs])
         self.output_shapes = tuple([buffers[name].shape for name in self.outputs])
         self._gradients: dict[tuple[bool, ...], Template] = {}
+        self._shapes: dict[tuple[Given, ...], tuple[tuple[int, ...], ...]] = {}
 
     def __repr__(self) -> str:
         return f"<{self.program.name}({', '.join(self.inputs)}) -> {', '.join(self.outputs)}>"
@@ -53,8 +55,15 @@ class Template:
     def shapes(self, given: Sequence[Given]) -> tuple[tuple[int, ...], ...]:
         """The shapes of the results, from the element types and shapes of the inputs. E675 for inputs that do not
         fit."""
-        sizes = self.sizes(given)
-        return tuple([tuple([int(evaluate(e, sizes)) for e in shape]) for shape in self.output_shapes])
+        key = tuple(given)
+        known = self._shapes.get(key)
+        if known is None:
+            sizes = self.sizes(key)
+            known = tuple([tuple([int(evaluate(e, sizes)) for e in shape]) for shape in self.output_shapes])
+            if len(self._shapes) >= MOST_SHAPES:
+                self._shapes.clear()
+            self._shapes[key] = known
+        return known
 
     def sizes(self, given: Sequence[Given]) -> dict[str, int]:
         """The sizes of the operator. E675 for inputs that do not fit."""
