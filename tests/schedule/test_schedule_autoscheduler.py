@@ -410,6 +410,29 @@ def test_small_operands_are_read_where_they_lie(operands: str) -> None:
     assert_same(before, scheduled(before), ((12, 70, 3), (8, 32, 5), (11, 65, 2), (3, 16, 4), (1, 129, 3), (23, 17, 2)))
 
 
+@pytest.mark.parametrize("machine", ["x86_64_v3 32 16 (128 2048) true", "x86_64_v4 64 32 (128 2048) true () true"])
+@pytest.mark.slow
+def test_weights_along_the_sum_are_read_once_for_several_rows(machine: str) -> None:
+    """Dot products: tiles of each height, single rows, and a column that fills no tile."""
+    before = program("(for i 0 M 1 serial (for j 0 43 1 serial (for p 0 50 1 serial (incf (aref C i j) (* (aref A i p) (aref B j p))))))",
+                     "(size M) (buffer A f32 (M 50) (0 1) in) (buffer B f32 (43 50) (0 1) in) (buffer C f32 (M 43) (0 1) inout)",
+                     f'(opt 2) (target "clang" (machine {machine}))')
+    after = scheduled(before)
+    assert "y" in endings(after)
+    assert_same(before, after, tuple([(m,) for m in (0, 1, 2, 5, 6, 10, 16, 17)]))
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(8, 45), (10, 43), (2, 41), (7, 5), (13, 45)])
+@pytest.mark.slow
+def test_what_is_left_of_known_extents_may_be_less_than_a_tile(rows: int, columns: int) -> None:
+    """8 rows are a tile of 6 and two; 45 columns are 11 tiles of 4 and one."""
+    before = program(f"(for i 0 {rows} 1 serial (for j 0 {columns} 1 serial (for p 0 50 1 serial (incf (aref C i j) (* (aref A i p) (aref B j p))))))",
+                     f"(buffer A f32 ({rows} 50) (0 1) in) (buffer B f32 ({columns} 50) (0 1) in) (buffer C f32 ({rows} {columns}) (0 1) inout)", ZEN)
+    after = scheduled(before)
+    assert "fold add" in show(after)
+    assert_same(before, after, ((),))
+
+
 def test_threads_share_each_of_few_products() -> None:
     before = program("""(for b 0 L 1 serial (for i 0 M 1 serial (for j 0 N 1 serial (for p 0 K 1 serial
       (incf (aref C b i j) (* (aref A b i p) (aref B b p j)))))))""", """(size L) (size M) (size N) (size K)

@@ -86,6 +86,14 @@ PLANS: tuple[tuple[str, NestKind, Any, Machine, dict[str, tuple[str, str]]], ...
     ("a product of known size", contractions.PRODUCTS,
      Product("f32", 16, (), (axis("m", 64),), (axis("n", 64),), (axis("k", 64),), "k", "n"), V4, {
         "packed": ("(packed-gemm (rows 8) (columns 32) (lanes 16) (depth 256) (panel-rows 512) (panel-columns 1024) (prefetch 4) (unroll 1) (pack-along-sum))", "")}),
+    ("a product of weights that lie along the sum", contractions.PRODUCTS,
+     Product("f32", 16, (), (M,), (axis("n", 768),), (axis("k", 3072),), "k", "k"), V4, {
+        "several_rows": ("(unpacked-gemm (heights 6 3) (widths 4 2) (lanes 16) (lanes-along sum) (row-widths 4 2) (columns-outer))",
+                                 "(and (<= 2 M) (<= M 16))"),
+        "packed": ("(packed-gemm (rows 8) (columns 32) (lanes 16) (depth 256) (panel-rows 512) (panel-columns 1024) (prefetch 4) (unroll 1) (pack-along-sum) (transpose-right))", "")}),
+    ("a product of five rows and such weights", contractions.PRODUCTS,
+     Product("f32", 8, (), (axis("m", 5),), (axis("n", 768),), (axis("k", 768),), "k", "k"), V3, {
+        "several_rows": ("(unpacked-gemm (heights 2) (widths 4 2) (lanes 8) (lanes-along sum) (row-widths 4 2) (columns-outer))", "")}),
     ("a batch of products, on threads", contractions.PRODUCTS, Product("f32", 16, (B,), (M,), (N,), (K,), "k", "n"),
      SHARED, {
         "whole_tiles": ("(unpacked-gemm (heights 8) (widths 32) (lanes 16) (lanes-along columns))",

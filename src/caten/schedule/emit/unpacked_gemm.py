@@ -4,6 +4,7 @@ from __future__ import annotations
 from ...core.dtypes import is_float
 from ...core.expr import Const
 from ..analysis.classify import Chain, Contraction
+from ..analysis.loop_queries import trip_count
 from ..draft import Draft
 from ..plans.contractions import UnpackedGemm
 from ..plans.plan import PlanContext
@@ -15,10 +16,17 @@ def emit_unpacked_gemm(draft: Draft, chain: Chain, c: Contraction, plan: Unpacke
     if plan.transposed:
         c = c.transposed
     i, j, k = c.rows[-1], c.columns[-1], c.sums[-1]
+    if plan.columns_outer:
+        reorder(draft, chain, (j, i, k))
+        _panels(draft, c, plan, j, i, k, context)
+        return
     reorder(draft, chain, (*c.batch, i, j, k))
     if plan.transpose_right:
         draft.stage(i, c.right.buffer, "read", "scratch", *((k, j) if plan.lanes_along == "columns" else (j, k)))
-    for n, height in enumerate(plan.heights):
+    heights = [height for height in plan.heights if not _is_shorter(draft, i, height)]
+    for n, height in enumerate(heights):
+        if _is_shorter(draft, i, height):
+            continue
         rows = draft.split(i, height)
         draft.take("reorder", j, k, rows.inner)
         if context.threads and n == 0:
@@ -30,10 +38,45 @@ def emit_unpacked_gemm(draft: Draft, chain: Chain, c: Contraction, plan: Unpacke
     _tile_columns(draft, c, plan, (), j, k, context)
 
 
+def _panels(draft: Draft, c: Contraction, plan: UnpackedGemm, j: str, i: str, k: str, context: PlanContext) -> None:
+    """Cover the result with panels of columns, each with tiles of all heights."""
+    for width in plan.widths:
+        if _is_shorter(draft, j, width):
+            continue
+        made = draft.split(j, width)
+        if context.threads:
+            draft.parallelize(made.outer)
+        _tile_rows(draft, c, plan, made.inner, i, k, context)
+        if not made.tail:
+            return
+        j, i, k = made.tail, made.copies[i], made.copies[k]
+    column = draft.split_whole(j, plan.masked, "pad")[1] if plan.masked else ""
+    _tile_rows(draft, c, plan, column, i, k, context)
+
+
+def _tile_rows(draft: Draft, c: Contraction, plan: UnpackedGemm, column: str, i: str, k: str,
+               context: PlanContext) -> None:
+    """Cover the rows of a panel, or of a single column if `column` is empty."""
+    if column:
+        draft.take("reorder", i, column, k)
+    for height in plan.heights:
+        if _is_shorter(draft, i, height):
+            continue
+        rows = draft.split(i, height)
+        _keep_tile(draft, c, plan, (rows.inner, *([column] if column else [])), k, context)
+        if not rows.tail:
+            return
+        i, k = rows.tail, rows.copies[k]
+        column = rows.copies[column] if column else ""
+    _keep_tile(draft, c, plan, (column,) if column else (), k, context)
+
+
 def _tile_columns(draft: Draft, c: Contraction, plan: UnpackedGemm, rows: tuple[str, ...], j: str, k: str,
                   context: PlanContext) -> None:
     """Cover the columns of a tile's rows, or of a single row."""
     for width in plan.widths if rows else plan.row_widths:
+        if _is_shorter(draft, j, width):
+            continue
         made = draft.split(j, width)
         _keep_tile(draft, c, plan, (*rows, made.inner), k, context)
         if not made.tail:
@@ -89,3 +132,9 @@ def _vectorize_sum(draft: Draft, c: Contraction, plan: UnpackedGemm, tile: tuple
         draft.take("vectorize", lane)
         for axis in tile:
             draft.take("unroll", made.copies[axis])
+
+
+def _is_shorter(draft: Draft, loop: str, count: int) -> bool:
+    """Is it known that a loop has fewer iterations? What is left of a known extent may be less than a tile."""
+    known = trip_count(draft.loop(loop))
+    return known is not None and known < count

@@ -139,7 +139,8 @@ class UnpackedGemm(Plan):
     """A GEMM with operands in place. Rows that do not fill a tile of the first height are covered by tiles of the next
     height, then one by one; columns likewise by `widths`, then by masked vectors of `masked` lanes (0: one by one).
     `row_widths`: the widths for single rows. `lanes_along`: lanes lie along the `columns` or the `sum`.
-    `transpose_right`: B is copied first, to be contiguous along the lanes. `transposed`: Cᵀ = Bᵀ · Aᵀ is computed."""
+    `transpose_right`: B is copied first, to be contiguous along the lanes. `transposed`: Cᵀ = Bᵀ · Aᵀ is computed.
+    `columns_outer`: the loop over columns is outside that over rows, so that B is read once."""
 
     heights: tuple[int, ...]
     widths: tuple[int, ...]
@@ -149,6 +150,7 @@ class UnpackedGemm(Plan):
     masked: int = 0
     transpose_right: bool = False
     transposed: bool = False
+    columns_outer: bool = False
 
 
 # -- planners ---------------------------------------------------------------------------------------------------------
@@ -169,9 +171,24 @@ def few_columns(p: Product, context: PlanContext) -> Version:
         cond = ("or", short, cond) if contiguous else ("and", _at_least(rows, TRANSPOSE_ROWS), cond)
     full_vector = ("and", _at_most(columns, MIN_COLUMNS), _at_least(summed, p.lanes))     # shorter sums fill no vector
     cond = nonempty((rows, summed), ("or", ("or", _at_most(columns, 1), full_vector), cond))
-    height = context.value(DOT_ROWS, 6 if context.machine.registers >= 32 else 2)
-    plan = UnpackedGemm((height,), DOT_COLUMNS, p.lanes, "sum", DOT_COLUMNS, transpose_right=not contiguous)
+    plan = UnpackedGemm((_dot_rows(context),), DOT_COLUMNS, p.lanes, "sum", DOT_COLUMNS, transpose_right=not contiguous)
     return Version(plan, cond, "c")
+
+
+def several_rows(p: Product, context: PlanContext) -> Version:
+    """For several rows where the right operand is of a known size (the weights of a layer) and contiguous along the
+    sum: each result is a dot product, and the right operand is read once for all rows."""
+    rows, columns, summed = p.rows[-1], p.columns[-1], p.sums[-1]
+    if not p.is_single or p.left_along != summed.name or p.right_along != summed.name:
+        raise NotApplicable("it is not one product, or the operands are not contiguous along the sum")
+    if columns.count is None or summed.count is None or columns.count <= context.value(DOTS) or (
+            summed.count < MEDIUM_SUM):
+        raise NotApplicable("the right operand is not of a known size, has few columns, or the sum is short")
+    if rows.count is not None and not 2 <= rows.count <= SHORT_ROWS:
+        raise NotApplicable("there is one row, or there are too many")
+    heights = tuple([h for h in _halves(_dot_rows(context)) if rows.count is None or h <= rows.count])
+    plan = UnpackedGemm(heights, DOT_COLUMNS, p.lanes, "sum", DOT_COLUMNS, columns_outer=True)
+    return Version(plan, ("and", _at_least(rows, 2), _at_most(rows, SHORT_ROWS)) if rows.count is None else None, "y")
 
 
 def few_columns_transposed(p: Product, context: PlanContext) -> Version:
@@ -426,6 +443,16 @@ def _unpacked_axes(p: Product, context: PlanContext) -> tuple[Axis, Axis, Axis]:
     return axes
 
 
+def _dot_rows(context: PlanContext) -> int:
+    """The rows of a tile of dot products."""
+    return context.value(DOT_ROWS, 6 if context.machine.registers >= 32 else 2)
+
+
+def _halves(count: int) -> tuple[int, ...]:
+    """A height, and half of it, and so on, down to two rows."""
+    return (count, *_halves(count // 2)) if count > 1 else ()
+
+
 def _unpacked_rows(machine: Machine) -> int:
     """Rows of a register tile of unpacked operands: a power of two."""
     return 1 << register_rows(machine).bit_length() - 1
@@ -490,6 +517,6 @@ def match_product(program: LoopProgram, chain: Chain, context: PlanContext) -> P
 
 PRODUCTS = NestKind(
     "products", "Contractions of two arrays: GEMM, GEMV, batched products, convolutions.", match_product,
-    (few_columns, few_columns_transposed, right_fits_cache, whole_tiles, batch_fits_cache, few_rows,
-     pointwise_convolution, small_images, small_batch, few_pixels_in_wide_tiles, few_pixels,
+    (several_rows, few_columns, few_columns_transposed, right_fits_cache, whole_tiles, batch_fits_cache,
+     few_rows, pointwise_convolution, small_images, small_batch, few_pixels_in_wide_tiles, few_pixels,
      wide_tiles, convolution, small_product, packed))
