@@ -4,6 +4,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -33,6 +34,19 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = str(cache.mkdir("bytecode"))
         os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(cache.mkdir("compiler")))       # else every new cache has its own, at some seconds each
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
+    """The processes that a test has started, in order."""
+    found: list[subprocess.Popen[bytes]] = []
+    whole = subprocess.Popen
+
+    def popen(*given: Any, **named: Any) -> Any:
+        found.append(whole(*given, **named))
+        return found[-1]
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    return found
 
 
 def refuse_compilers(event: str, arguments: tuple[Any, ...]) -> None:

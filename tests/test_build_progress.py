@@ -107,6 +107,7 @@ def test_without_a_terminal_the_command_line_prints_lines(monkeypatch: pytest.Mo
     monkeypatch.setattr(progress, "QUIET_SECONDS", 0.0)
     with progress.building():
         build_progress.tell(2, 7, "scheduling")
+        build_progress.tell(0, 0, "compiling")
     with progress.building(quiet=True):
         build_progress.tell(2, 7, "scheduling")
-    assert capsys.readouterr().err == "caten: building scheduling: 2 of 7\n"
+    assert capsys.readouterr().err == "caten: scheduling: 2 of 7\ncaten: compiling\n"

@@ -12,9 +12,8 @@ import numpy as np
 from caten.core.numpy_types import numpy_dtype
 from caten.errors import error
 
-# The element types of such files; NumPy itself has none for some of them.
+# The element types of such files that tensors have; NumPy itself has none for BF16.
 TYPES = {"BOOL": "bool", "BF16": "bf16", "F16": "f16", "F32": "f32", "F64": "f64", "C64": "c64",
-         "F8_E4M3": "f8e4m3", "F8_E5M2": "f8e5m2",
          **{f"{sign}{bits}": f"{sign.lower()}{bits}" for sign in "IU" for bits in (8, 16, 32, 64)}}
 LACKING = "pip install 'caten[models]'"
 

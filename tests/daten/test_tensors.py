@@ -386,3 +386,8 @@ def test_sizes_that_happen_to_be_equal_are_asked_for() -> None:
         joined(m, n)
     for shape, other in (((3, 4), (4, 3)), ((2, 6), (3, 4)), ((6, 2), (2, 6)), ((5, 7), (7, 5))):
         paired(shape, other)
+
+
+def test_an_option_that_there_is_not_is_named() -> None:
+    with pytest.raises(TypeError, match=r"use\(\) has no option 'debug'; the options are .*opt"):
+        daten.use(debug=1)

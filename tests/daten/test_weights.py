@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from caten.core.numpy_types import numpy_dtype
 from caten.errors import CatenError
 from daten import weights
 
@@ -18,6 +19,7 @@ def test_there_and_back(tmp_path: Path) -> None:
     found = weights.load(tmp_path / "w.safetensors")
     for name, value in values.items():
         np.testing.assert_array_equal(found[name], value)
+        assert (found[name].shape, found[name].dtype) == (value.shape, value.dtype)
     assert os.listdir(tmp_path) == ["w.safetensors"]
 
 
@@ -37,3 +39,21 @@ def test_what_is_no_such_file_says_so(tmp_path: Path) -> None:
     (tmp_path / "w.safetensors").write_bytes(b"nothing of the kind")
     with pytest.raises(CatenError, match="E679"):
         weights.load(tmp_path / "w.safetensors")
+
+
+@pytest.mark.parametrize("spelled", weights.TYPES)
+def test_every_type_of_such_files_that_tensors_have(spelled: str, tmp_path: Path) -> None:
+    values = np.arange(4).astype(numpy_dtype(weights.TYPES[spelled]))
+    weights.save({"a": values}, tmp_path / "w.safetensors")
+    assert f'"dtype":"{spelled}"'.encode() in (tmp_path / "w.safetensors").read_bytes()
+    found = weights.load(tmp_path / "w.safetensors")["a"]
+    assert found.dtype == values.dtype
+    np.testing.assert_array_equal(found, values)
+
+
+def test_a_type_that_tensors_do_not_have_is_named(tmp_path: Path) -> None:
+    head = b'{"a":{"dtype":"F8_E4M3","shape":[2],"data_offsets":[0,2]}}'
+    (tmp_path / "w.safetensors").write_bytes(len(head).to_bytes(8, "little") + head + bytes(2))
+    with pytest.raises(CatenError, match=r"'a' has elements of type F8_E4M3") as caught:
+        weights.load(tmp_path / "w.safetensors")
+    assert caught.value.diagnostics[0].code == "E679"

@@ -108,15 +108,8 @@ def test_commands_run_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert [d.output for d in done] == ["a\n", "b\n"]
 
 
-def test_an_interrupt_ends_all_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_ends_all_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[subprocess.Popen[bytes]]) -> None:
     monkeypatch.setattr(cores, "available", lambda: 2)
-    started: list[subprocess.Popen[bytes]] = []
-    whole = subprocess.Popen
-
-    def popen(*given: Any, **named: Any) -> Any:
-        started.append(whole(*given, **named))
-        return started[-1]
-    monkeypatch.setattr(subprocess, "Popen", popen)
 
     def interrupt() -> None:
         while len(started) < 2:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -79,17 +80,12 @@ def test_what_a_process_does_not_plan_is_planned_here(monkeypatch: pytest.Monkey
     assert log == said
 
 
-def test_processes_end_with_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[subprocess.Popen[bytes]] = []
-    whole = subprocess.Popen
-
-    def popen(*given: Any, **named: Any) -> Any:
-        started.append(whole(*given, **named))
-        return started[-1]
-    monkeypatch.setattr(subprocess, "Popen", popen)
+def test_processes_end_with_an_interrupt(monkeypatch: pytest.MonkeyPatch, started: list[subprocess.Popen[bytes]]) -> None:
     monkeypatch.setattr(cores, "available", lambda: 3)
 
     def interrupt(*_: Any) -> Any:
+        while len(started) < 2:
+            time.sleep(0.01)
         raise KeyboardInterrupt
     monkeypatch.setattr(planning_processes.Processes, "answer", interrupt)
     with pytest.raises(KeyboardInterrupt):
@@ -103,9 +99,9 @@ def test_a_process_refuses_what_changes_other_nests(monkeypatch: pytest.MonkeyPa
     tasks: dict[str, planning_processes.Task] = {}
     whole = planning_processes.planning
 
-    def note(given: Any) -> Any:
+    def note(given: Any, count: int) -> Any:
         tasks.update(given)
-        return whole({})
+        return whole({}, 0)
     monkeypatch.setattr(planning_processes, "planning", note)
     driver.advance(opened(), "loop", Options())
     task = next(iter(tasks.values()))

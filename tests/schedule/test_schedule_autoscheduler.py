@@ -19,7 +19,7 @@ from caten.frontend.spec import read_file
 from caten.loop.statements import Fold, For, If, Incf, Local, LoopProgram, Prefetch, Vref
 from caten.options import Options
 from caten.schedule import autoscheduler, script
-from caten.schedule.analysis.loop_queries import loops_in
+from caten.schedule.analysis.loop_queries import enclosing, loops_in
 from caten.schedule.planning_log import Chosen
 from caten.schedule.plans import reductions
 from caten.schedule.plans.parameters import Parameter
@@ -419,6 +419,7 @@ def test_weights_along_the_sum_are_read_once_for_several_rows(machine: str) -> N
                      f'(opt 2) (target "clang" (machine {machine}))')
     after = scheduled(before)
     assert "y" in endings(after)
+    assert [loop.name for loop in loops_in(after) if loop.name.startswith("jy") and not enclosing(after, loop)]     # the columns are outside
     assert_same(before, after, tuple([(m,) for m in (0, 1, 2, 5, 6, 10, 16, 17)]))
 
 

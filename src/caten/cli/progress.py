@@ -20,7 +20,7 @@ def building(quiet: bool = False) -> Iterator[None]:
         with build_progress.shown():
             yield
     else:
-        with shown("building") as progress, build_progress.heard(progress):
+        with shown("") as progress, build_progress.heard(progress):
             yield
 
 
@@ -44,5 +44,6 @@ def shown(what: str, quiet: bool = False) -> Iterator[Callable[[int, int, str], 
         nonlocal last
         if time.monotonic() - last >= QUIET_SECONDS:
             last = time.monotonic()
-            print(f"caten: {what} {name}: {done} of {of}", file=sys.stderr, flush=True)
+            count = f": {done} of {of}" if of else ""
+            print(f"caten: {f'{what} {name}'.strip()}{count}", file=sys.stderr, flush=True)
     yield line

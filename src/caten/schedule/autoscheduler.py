@@ -97,7 +97,8 @@ def drafted(program: LoopProgram, choices: Choices = DEFAULTS, likely: Mapping[s
     mapped = [loop for loop in nests if _is_epilogue(program, loop, nests)]
     draft.begun = frozenset([loop.name for loop in (*blank, *mapped)])
     names = [loop.name for loop in nests if loop not in blank and loop not in mapped]
-    with planning_processes.planning(_tasks(draft, names, target.machine)) as others:
+    count = planning_processes.count_for(len(names))
+    with planning_processes.planning(_tasks(draft, names, target.machine) if count else {}, count) as others:
         for done, name in enumerate(names):
             build_progress.tell(done, len(names), "scheduling")
             found = None if others is None else others.answer(name)
@@ -154,8 +155,6 @@ def _planned(draft: Draft, name: str, plan: Callable[[Draft], None]) -> None:
 
 def _tasks(draft: Draft, names: Sequence[str], machine: Machine) -> dict[str, Task]:
     """What other processes need to plan these nests."""
-    if len(names) < planning_processes.FEWEST_NESTS:
-        return {}
     parts = {name: apart(draft.program, name, draft.begun) for name in names}
     return {name: Task(part.program, name, draft.begun, machine, draft.choices, draft.likely, draft.planning.verify)
             for name, part in parts.items() if part is not None}

@@ -107,6 +107,8 @@ class Processes:
                 return
             self._running.append(process)
         assert process.stdin is not None and process.stdout is not None
+        # It is a child of ours, with our own code, so what comes through its pipes is trusted. Whatever ends it, or
+        # cannot be pickled: the nests that it leaves are planned in this process, which tells what is wrong with them.
         with process, contextlib.suppress(Exception):
             pickle.load(process.stdout)                             # it is ready
             while (job := self._next()) is not None:
@@ -121,11 +123,17 @@ class Processes:
             process.kill()
 
 
+def count_for(nests: int) -> int:
+    """How many processes to start for so many nests; none in a frozen program, which would start itself."""
+    if nests < FEWEST_NESTS or not sys.executable or getattr(sys, "frozen", False):
+        return 0
+    return max(0, min(cores.available() - 1, nests // NESTS_EACH, MOST_PROCESSES))
+
+
 @contextmanager
-def planning(tasks: Mapping[str, Task]) -> Iterator[Processes | None]:
-    """Processes that plan nests, if there are enough nests and cores."""
-    count = min(cores.available() - 1, len(tasks) // NESTS_EACH, MOST_PROCESSES)
-    if count < 1 or len(tasks) < FEWEST_NESTS or not sys.executable or getattr(sys, "frozen", False):
+def planning(tasks: Mapping[str, Task], count: int) -> Iterator[Processes | None]:
+    """Processes that plan nests, so many; None where there are none."""
+    if count < 1 or not tasks:
         yield None
         return
     processes = Processes(tasks, count)

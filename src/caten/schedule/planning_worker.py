@@ -22,7 +22,7 @@ def serve() -> None:
     answers.flush()
     while True:
         try:
-            task = pickle.load(requests)
+            task = pickle.load(requests)                    # of the process that started this one
         except EOFError:
             return
         pickle.dump(planned(task), answers)

@@ -23,14 +23,15 @@ def emit_unpacked_gemm(draft: Draft, chain: Chain, c: Contraction, plan: Unpacke
     reorder(draft, chain, (*c.batch, i, j, k))
     if plan.transpose_right:
         draft.stage(i, c.right.buffer, "read", "scratch", *((k, j) if plan.lanes_along == "columns" else (j, k)))
-    heights = [height for height in plan.heights if not _is_shorter(draft, i, height)]
-    for n, height in enumerate(heights):
+    shared = False
+    for height in plan.heights:
         if _is_shorter(draft, i, height):
             continue
         rows = draft.split(i, height)
         draft.take("reorder", j, k, rows.inner)
-        if context.threads and n == 0:
+        if context.threads and not shared:
             draft.parallelize_two(*c.batch, rows.outer)
+            shared = True
         _tile_columns(draft, c, plan, (rows.inner,), j, k, context)
         if not rows.tail:
             return
