@@ -83,11 +83,12 @@ def with_caten(weights: dict[str, np.ndarray], threads: int) -> tuple[Run, Run]:
     daten.use(config={"OMP": "1"} if threads > 1 else {})
     network = GPT2(size_of(weights))
     network.load_state_dict(weights)
+    new, before = daten.Var("new", 1, network.size.context), daten.Var("before", 1, network.size.context)
+    step = daten.jit(network.forward, dynamic_shapes={"tokens": {0: new}, "cache": {1: before}})
 
     def run(tokens: np.ndarray, kept: Any) -> tuple[np.ndarray, Any]:
         with daten.no_grad():
-            logits, cache = network(daten.Tensor(tokens), kept)
-            daten.realize(logits, *[t for pair in cache for t in pair])
+            logits, cache = step(tokens, kept)
         return logits.numpy(), cache
     return run, run
 

@@ -4,7 +4,8 @@ from .checkpointing import checkpoint
 from .functions import Func, grad, gradcheck
 from .jit import jit
 from .settings import use
+from .symbolic_sizes import Var
 from .tensor import Tensor, apply, gradients, no_grad, operator, realize
 
-__all__ = ["Func", "Tensor", "apply", "checkpoint", "grad", "gradcheck", "gradients", "jit", "nn", "no_grad",
+__all__ = ["Func", "Tensor", "Var", "apply", "checkpoint", "grad", "gradcheck", "gradients", "jit", "nn", "no_grad",
            "operator", "optim", "random", "realize", "use"]

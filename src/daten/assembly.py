@@ -29,7 +29,7 @@ from caten.tensor.values import (
     shapes_of,
 )
 
-from .extents import GraphExtents, Recipe, groups_of
+from .extents import GraphExtents, Meanings, Recipe, groups_of
 from .graph import Call, Constant, Ref, in_order
 from .templates import Barrier, ByHand, Reshape, Template
 
@@ -72,11 +72,13 @@ def key_of(wanted: Sequence[Ref], calls: Sequence[Call], leaves: Sequence[Ref]) 
     return shapes, tuple([(operator(call), *map(named, call.inputs)) for call in calls]), tuple(map(named, wanted))
 
 
-def assembled(wanted: Sequence[Ref], calls: Sequence[Call], leaves: Sequence[Ref]) -> tuple[TensorProgram, Recipe]:
-    """The program that computes results of operators, and for which extents it is."""
+def assembled(wanted: Sequence[Ref], calls: Sequence[Call], leaves: Sequence[Ref],
+              meanings: Meanings | None = None) -> tuple[TensorProgram, Recipe]:
+    """The program that computes results of operators, and for which extents it is. `meanings`: of the extents, in a
+    function that is traced once for many sizes."""
     taken = names_of_nests(calls)
     suffix = "_" * max([len(name) - len(name.rstrip("_")) + 1 for name in taken if NAMES.fullmatch(name)], default=0)
-    extents = GraphExtents(leaves, calls, suffix)
+    extents = GraphExtents(leaves, calls, suffix, meanings)
     return _Assembling(leaves, calls, extents, taken, suffix).program(wanted), extents.recipe()
 
 

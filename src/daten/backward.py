@@ -3,14 +3,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from caten.core.dtypes import is_float
-from caten.core.numpy_types import numpy_dtype
 
 from . import templates
-from .graph import Call, Constant, Leaf, Ref, called, in_order, reshaped, stops_gradients
+from .graph import Call, Constant, Ref, called, in_order, reshaped, stops_gradients
 from .templates import Barrier, ByHand, Reshape
+from .tracing import formulas_of, zeros
 
 Key = tuple[int, int]                                       # a node and which of its results
 
@@ -48,7 +46,7 @@ def _adjoints(call: Call, seeds: Sequence[Ref], want: tuple[bool, ...]) -> tuple
     """The gradients of an operator with respect to its wanted inputs, from those of its results."""
     template = call.template
     if isinstance(template, Reshape):
-        return (reshaped(seeds[0], call.inputs[0].shape),)
+        return (reshaped(seeds[0], call.inputs[0].shape, formulas_of(call.inputs[0])),)
     if isinstance(template, Barrier):
         by_result = dict(zip(template.seeded, seeds, strict=True))
         return tuple([by_result[n] for n, wanted in enumerate(want) if wanted])
@@ -72,7 +70,7 @@ def _total(parts: list[Ref]) -> Ref | None:
 def _zeros(r: Ref) -> Ref:
     if not r.shape:
         return Ref(Constant(0.0, r.dtype))
-    return Ref(Leaf(np.zeros(r.shape, numpy_dtype(r.dtype)), r.dtype))
+    return zeros(r)
 
 
 def _key(r: Ref) -> Key:

@@ -7,7 +7,7 @@ attention, say. Extents that happen to be equal stay apart, but for those of arr
 """
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
@@ -32,19 +32,75 @@ class CallSizes:
     sizes: dict[Expr, Expr] = field(default_factory=dict)
     equal: list[tuple[Expr, Expr, str]] = field(default_factory=list)
 
+    def of(self, shape: Extents) -> Extents:
+        """The extents of one of its arrays."""
+        return tuple([canonical(substitute(e, self.sizes)) if self.sizes else e for e in shape])
+
+
+def operator_sizes(template: Template, inputs: Sequence[Ref], extents: Sequence[Extents],
+                   unite: Callable[[Expr, Expr], None], fix: Callable[..., None]) -> CallSizes:
+    """The sizes of an operator whose inputs have these extents. `unite`: is given what has to be equal; `fix`: formulas
+    in which all sizes have to be numbers."""
+    found = CallSizes()
+    sizes = found.sizes
+    formulas: list[tuple[str, Expr, Expr]] = []
+    for name, given, shape in zip(template.inputs, extents, template.input_shapes, strict=True):
+        for own, extent in zip(shape, given, strict=True):
+            if not isinstance(own, Var):
+                formulas.append((name, extent, own))
+            elif sizes.setdefault(own, extent) is not extent:
+                unite(sizes[own], extent)
+                found.equal.append((sizes[own], extent, name))
+    numbers: dict[str, int] | None = None
+    for name, extent, own in in_solvable_order(formulas, [v.name for v in sizes if isinstance(v, Var)]):
+        for unknown in own.variables - {v.name for v in sizes if isinstance(v, Var)}:
+            numbers = numbers or template.sizes([(r.dtype, r.shape) for r in inputs])
+            _solve(unknown, substitute(own, sizes), extent, sizes, numbers, fix)
+        formula = canonical(substitute(own, sizes))
+        unite(formula, extent)
+        found.equal.append((formula, extent, name))
+    return found
+
+
+def _solve(unknown: str, own: Expr, extent: Expr, sizes: dict[Expr, Expr], numbers: dict[str, int],
+           fix: Callable[..., None]) -> None:
+    """A size of an operator from an extent: N from 2 · N = extent."""
+    var = Var(unknown, "i64")
+    form = linear(own)
+    factor = form.coefficient(var)
+    found = (linear(extent) - (form - factor.times(of_atom(var)))).quotient(factor)
+    if found is None:
+        fix(extent, expression(factor))
+    sizes[var] = index(numbers[unknown]) if found is None else expression(found)
+
+
+@dataclass(frozen=True)
+class Meanings:
+    """What the extents of a graph are in a function that is traced once for many sizes: the formulas of those of its
+    arrays and of the results of its reshapes (by the call), and whether two are equal for all values."""
+
+    of_leaves: Sequence[Extents]
+    of_reshapes: Mapping[int, Extents]
+    equal: Callable[[Expr, Expr], bool]
+
 
 class GraphExtents:
     """The extents of all arrays and results of a graph. `of_leaves`: those of its arrays; `numbers`: the sizes that
     have to be these numbers; `pairs`: sizes that happen to be equal; `splits`: for each reshape the formulas of its
-    extents; `suffix`: of names of sizes."""
+    extents; `suffix`: of names of sizes; `meanings`: extents that happen to be equal are not taken for equal where
+    these are not."""
 
-    def __init__(self, leaves: Sequence[Ref], calls: Sequence[Call], suffix: str = "") -> None:
-        self._suffix = suffix
+    def __init__(self, leaves: Sequence[Ref], calls: Sequence[Call], suffix: str = "",
+                 meanings: Meanings | None = None) -> None:
+        self._suffix, self._meanings = suffix, meanings
+        self._meaning: dict[Expr, Expr] = {}
         self._value: dict[str, int] = {}
         self._bound: dict[Expr, Expr] = {}                  # a size -> what it is equal to
         self.pairs: list[tuple[str, str]] = []
         self._arrays = {id(r.array): n for n, r in enumerate(leaves)}
-        first = [tuple([self._size(e, stays) for e, stays in zip(r.shape, r.numbers, strict=True)]) for r in leaves]
+        means = [[None] * len(r.shape) for r in leaves] if meanings is None else meanings.of_leaves
+        first = [tuple([self._size(*each) for each in zip(r.shape, r.numbers, meant, strict=True)])
+                 for r, meant in zip(leaves, means, strict=True)]
         self._unite_like_shapes(leaves, first)
         self._changed = True
         while self._changed:
@@ -69,10 +125,12 @@ class GraphExtents:
         """The sizes that are left."""
         return list(dict.fromkeys([e for shape in self.of_leaves for e in shape if isinstance(e, Var)]))
 
-    def _size(self, extent: int, stays: bool) -> Expr:
+    def _size(self, extent: int, stays: bool, meaning: Expr | None) -> Expr:
         if extent == 1:
             return index(1)
         var = Var(f"size{len(self._value)}{self._suffix}", "i64")
+        if meaning is not None:
+            self._meaning[var] = meaning
         self._value[var.name] = extent
         if stays:
             self._bound[var] = index(extent)
@@ -80,9 +138,10 @@ class GraphExtents:
 
     def _unite_like_shapes(self, leaves: Sequence[Ref], extents: Sequence[Extents]) -> None:
         """Arrays of one shape have the same sizes: what is done with each is then one kernel."""
-        known: dict[tuple[str, Shape, tuple[bool, ...]], Extents] = {}
+        known: dict[tuple[str, Shape, tuple[bool, ...], Extents], Extents] = {}
         for r, own in zip(leaves, extents, strict=True):
-            like = known.setdefault((r.dtype, r.shape, r.numbers), own) if not r.stays else own
+            meant = tuple([canonical(self._meaning[e]) for e in own if e in self._meaning])
+            like = known.setdefault((r.dtype, r.shape, r.numbers, meant), own) if not r.stays else own
             for a, b in zip(like, own, strict=True):
                 if a is not b and isinstance(a, Var) and isinstance(b, Var):
                     self.pairs.append((a.name, b.name))
@@ -92,8 +151,9 @@ class GraphExtents:
         if isinstance(call.template, Reshape):
             source, shape = call.inputs[0], call.shapes[0]
             old, new = self.of(source), list[Expr]()
+            meant = None if self._meanings is None else self._meanings.of_reshapes[id(call)]
             for ours, theirs in groups_of(source.shape, shape):
-                new += self._reshaped(old[ours], shape[theirs])
+                new += self._reshaped(old[ours], shape[theirs], None if meant is None else meant[theirs])
             self.results[id(call), 0] = tuple(new)
             self.splits.append(tuple(new))
             return
@@ -103,26 +163,10 @@ class GraphExtents:
         self._add_operator(call, call.template)
 
     def _add_operator(self, call: Call, template: Template) -> None:
-        found = self.of_calls[id(call)] = CallSizes()
-        sizes = found.sizes
-        formulas: list[tuple[str, Expr, Expr]] = []
-        for name, r, shape in zip(template.inputs, call.inputs, template.input_shapes, strict=True):
-            for own, extent in zip(shape, self.of(r), strict=True):
-                if not isinstance(own, Var):
-                    formulas.append((name, extent, own))
-                elif sizes.setdefault(own, extent) is not extent:
-                    self._unite(sizes[own], extent)
-                    found.equal.append((sizes[own], extent, name))
-        numbers: dict[str, int] | None = None
-        for name, extent, own in in_solvable_order(formulas, [v.name for v in sizes if isinstance(v, Var)]):
-            for unknown in own.variables - {v.name for v in sizes if isinstance(v, Var)}:
-                numbers = numbers or template.sizes([(r.dtype, r.shape) for r in call.inputs])
-                self._solve(unknown, substitute(own, sizes), extent, sizes, numbers)
-            formula = canonical(substitute(own, sizes))
-            self._unite(formula, extent)
-            found.equal.append((formula, extent, name))
+        found = operator_sizes(template, call.inputs, [self.of(r) for r in call.inputs], self._unite, self._fix)
+        self.of_calls[id(call)] = found
         for n, shape in enumerate(template.output_shapes):
-            self.results[id(call), n] = tuple([canonical(substitute(e, sizes)) if sizes else e for e in shape])
+            self.results[id(call), n] = found.of(shape)
 
     def _unite(self, a: Expr, b: Expr) -> None:
         """Two extents are equal."""
@@ -148,7 +192,8 @@ class GraphExtents:
         ours, theirs = sorted(a.variables - b.variables), sorted(b.variables - a.variables)
         pairs = list[tuple[str, str]]()
         for name in ours:
-            like = next((n for n in theirs if self._value[n] == self._value[name]), None)
+            like = next((n for n in theirs if self._value[n] == self._value[name]
+                         and self._means(Var(name, "i64"), self._meaning.get(Var(n, "i64")))), None)
             if like is None:
                 return
             theirs.remove(like)
@@ -176,17 +221,11 @@ class GraphExtents:
         mapping = {v: self._resolved(v) for v in [Var(n, "i64") for n in e.variables] if v in self._bound}
         return canonical(substitute(e, mapping)) if mapping else e
 
-    def _solve(self, unknown: str, own: Expr, extent: Expr, sizes: dict[Expr, Expr], numbers: dict[str, int]) -> None:
-        """A size of an operator from an extent: N from 2 · N = extent."""
-        var = Var(unknown, "i64")
-        form = linear(own)
-        factor = form.coefficient(var)
-        found = (linear(extent) - (form - factor.times(of_atom(var)))).quotient(factor)
-        if found is None:
-            self._fix(extent, expression(factor))
-        sizes[var] = index(numbers[unknown]) if found is None else expression(found)
+    def _means(self, e: Expr, meaning: Expr | None) -> bool:
+        """Is a formula of sizes this one, for all values of the sizes that vary?"""
+        return meaning is None or self._meanings is None or self._meanings.equal(substitute(e, self._meaning), meaning)
 
-    def _reshaped(self, old: Sequence[Expr], shape: Sequence[int]) -> Sequence[Expr]:
+    def _reshaped(self, old: Sequence[Expr], shape: Sequence[int], meant: Extents | None) -> Sequence[Expr]:
         """The extents of a reshaped group of axes: sizes where they are equal by their formulas, numbers elsewhere."""
         if len(shape) == 1:
             return [canonical(product_of(old))]
@@ -194,12 +233,21 @@ class GraphExtents:
         names = sorted({name for e in old for name in e.variables})
         known = list(dict.fromkeys([index(1), *old, *[Var(name, "i64") for name in names]]))
         values = [int(evaluate(e, self._value)) for e in known]
-        ways = [[e for e, v in zip(known, values, strict=True) if v == wanted] + [index(wanted)] for wanted in shape]
+        ways = [[e for e, v in zip(known, values, strict=True) if v == wanted and self._means(e, meaning)]
+                + [index(wanted) if meaning is None else self._meant(meaning)]
+                for wanted, meaning in zip(shape, meant or [None] * len(shape), strict=True)]
         for chosen in product(*ways) if prod(map(len, ways)) <= MOST_WAYS else ():
             if linear(product_of(chosen)) == total:
                 return chosen
-        self._fix(*old)
+        numbers = [] if meant is None else [v for v, means in self._meaning.items() if isinstance(means, Const)
+                                            and isinstance(v, Var) and v.name in names]
+        self._fix(*(numbers or old))
         return [index(e) for e in shape]
+
+    def _meant(self, meaning: Expr) -> Expr:
+        """A formula of the sizes that vary, over the sizes of the graph."""
+        own = {means: self._resolved(v) for v, means in reversed(self._meaning.items()) if isinstance(means, Var)}
+        return canonical(substitute(meaning, own))
 
     def recipe(self) -> Recipe:
         """For which extents the program is."""

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from caten.core.expr import Expr
+
 from .templates import AnyTemplate, Reshape
 
 Shape = tuple[int, ...]
@@ -110,9 +112,9 @@ def called(template: AnyTemplate, inputs: Iterable[Ref]) -> tuple[Ref, ...]:
     return tuple([Ref(node, n) for n in range(len(node.shapes))])
 
 
-def reshaped(r: Ref, shape: Shape) -> Ref:
-    """The same elements in another shape."""
-    return r if r.shape == shape else called(Reshape(r.dtype, shape), [r])[0]
+def reshaped(r: Ref, shape: Shape, formulas: tuple[Expr, ...] | None = None) -> Ref:
+    """The same elements in another shape; `formulas`: of its extents, if they vary."""
+    return r if r.shape == shape and formulas is None else called(Reshape(r.dtype, shape, formulas), [r])[0]
 
 
 def is_there(r: Ref) -> bool:

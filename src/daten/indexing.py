@@ -1,7 +1,7 @@
 """x[…] and x[…] = y: slices, None, `...`, arrays of indices, masks."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -11,6 +11,8 @@ import numpy as np
 from . import templates
 from .graph import Ref, called, reshaped
 from .operands import leaf
+from .symbolic_sizes import SymbolicSize
+from .tracing import made_of_sizes, shape_of
 
 Shape = tuple[int, ...]
 
@@ -21,14 +23,27 @@ class Index:
 
     code: str
     arrays: tuple[Ref, ...]
+    only_sizes: bool                # are the arrays there for their extents alone?
 
 
 def taken(x: Ref, at: Any) -> Ref:
     """The elements at an index. IndexError for one that `x` has not."""
     if (mask := _single_mask(at)) is not None:
         return taken(reshaped(x, (1, *x.shape)), np.full(1, mask))
-    index = index_of(x.shape, at)
+    index = index_of(shape_of(x), at)
     return body(f"return x0[{index.code}]", [x, *index.arrays])
+
+
+def broadcast_to_sizes(x: Ref, shape: Sequence[Any]) -> Ref:
+    """Repeated to a shape of sizes that vary."""
+    if len(shape) < len(x.shape):
+        raise ValueError(f"an array of {len(x.shape)} axes cannot be broadcast to {shape}")
+    return body("return np.broadcast_to(x0, x1.shape)", [x, of_shape(shape)])
+
+
+def of_shape(shape: Sequence[Any]) -> Ref:
+    """An array of no matter what in a shape of sizes that vary: what is computed reads its extents."""
+    return made_of_sizes(lambda given: np.zeros(given, bool), [tuple(shape)], tuple(shape), "bool")
 
 
 def stored(x: Ref, at: Any, value: Ref) -> Ref:
@@ -36,9 +51,10 @@ def stored(x: Ref, at: Any, value: Ref) -> Ref:
     above."""
     if (mask := _single_mask(at)) is not None:
         return reshaped(stored(reshaped(x, (1, *x.shape)), np.full(1, mask), value), x.shape)
-    index = index_of(x.shape, at)
-    if not index.arrays:
-        return body(f"result = x0.copy()\nresult[{index.code}] = x1\nreturn result", [x, value])
+    index = index_of(shape_of(x), at)
+    if not index.arrays or index.only_sizes:
+        return body(f"result = x0.copy()\nresult[{index.code}] = x{len(index.arrays) + 1}\nreturn result",
+                    [x, *index.arrays, value])
     numbers = leaf(np.arange(prod(x.shape), dtype=np.int64).reshape(x.shape))
     places = body(f"return x0[{index.code}]", [numbers, *index.arrays])
     if not prod(places.shape):
@@ -59,7 +75,7 @@ def index_of(shape: Shape, at: Any) -> Index:
         raise IndexError(f"too many indices: {used} for {len(shape)} axes")
     words: list[str] = []
     arrays: list[Ref] = []
-    axis = 0
+    axis = positions_count = 0
     for p in parts:
         if p is Ellipsis:
             words.append("...")
@@ -67,7 +83,12 @@ def index_of(shape: Shape, at: Any) -> Index:
         elif p is None:
             words.append("None")
         elif isinstance(p, slice):
-            words.append(_slice(p))
+            words.append(_slice(p, lambda size: _size(size, arrays)))
+            axis += 1
+        elif isinstance(p, SymbolicSize):
+            if not -shape[axis] <= p < shape[axis]:
+                raise IndexError(f"index {p} is out of bounds for axis {axis} of extent {shape[axis]}")
+            words.append(_size(p, arrays))
             axis += 1
         elif isinstance(p, int):
             if not -shape[axis] <= p < shape[axis]:
@@ -77,14 +98,15 @@ def index_of(shape: Shape, at: Any) -> Index:
         else:
             for positions in _positions(p, shape, axis):
                 arrays.append(positions)
+                positions_count += 1
                 words.append(f"x{len(arrays)}")
                 axis += 1
-    return Index(", ".join(words) or "...", tuple(arrays))
+    return Index(", ".join(words) or "...", tuple(arrays), bool(arrays) and not positions_count)
 
 
 def _resolved(part: Any) -> Any:
     """A part of an index: None, `...`, a slice, an int, or an array that is there or will be (`Ref`)."""
-    if part is None or part is Ellipsis or isinstance(part, slice):
+    if part is None or part is Ellipsis or isinstance(part, slice | SymbolicSize):
         return part
     if isinstance(part, bool | np.bool_):
         return np.asarray(part)
@@ -123,8 +145,17 @@ def _positions(part: Any, shape: Shape, axis: int) -> Sequence[Ref]:
     return [leaf(positions.astype(np.int64)) for positions in np.nonzero(part)]
 
 
-def _slice(s: slice) -> str:
+def _size(size: SymbolicSize, arrays: list[Ref]) -> str:
+    """A size that varies in an index: the extent of an array more."""
+    below = size < 0
+    arrays.append(of_shape([-size if below else size]))
+    return f"{'-' if below else ''}N{len(arrays)}_0"
+
+
+def _slice(s: slice, of_size: Callable[[SymbolicSize], str]) -> str:
     def one(bound: Any) -> str:
+        if isinstance(bound, SymbolicSize):
+            return of_size(bound)
         return "" if bound is None else str(int(bound.item() if hasattr(bound, "item") else bound.__index__()))
     return f"{one(s.start)}:{one(s.stop)}" + (f":{one(s.step)}" if s.step is not None else "")
 

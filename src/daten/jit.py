@@ -1,32 +1,44 @@
 """Functions of tensors that are traced once, and then only run."""
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, update_wrapper
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
 
+from caten.core.expr import Var as Name
+from caten.core.expr import index
 from caten.functions.call_keys import dtype_of
 
+from .extents import Extents
 from .graph import Leaf, Ref
 from .realization import run
 from .settings import forgotten_by_use
+from .shape_formulas import ShapeFormulas
+from .symbolic_sizes import Symbolic, Var, Variables, value_of_all
 from .tensor import Tensor
 from .tracing import ACTIVE, Replay, Source, Trace, give, kept_array
+
+Formulas = tuple[Variables, Sequence[Extents]]              # the sizes that vary, and the shapes of arguments
+DynamicShapes = Mapping[str, Mapping[int, Var] | Sequence[Var | None]]
 
 
 class Jitted:
     """A function that `jit` has made: `traces` by the kinds of its arguments."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], dynamic_shapes: DynamicShapes | None = None) -> None:
         self.function = function
+        self.variable = VariableShapes(function, dynamic_shapes or {})
         self.traces: dict[Hashable, _Traced] = {}
         update_wrapper(self, function)
         forgotten_by_use(self.traces.clear)
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
+        if self.variable:
+            return self._of_many(inputs, named)
         arrays: list[np.ndarray] = []
         key = _flat((inputs, named), arrays)
         known = self.traces.get(key)
@@ -35,11 +47,26 @@ class Jitted:
             return made
         return known.run(arrays)
 
+    def _of_many(self, inputs: Any, named: Any) -> Any:
+        """A call of a function that is traced once for many sizes."""
+        arrays: list[np.ndarray] = []
+        general, sizes = self.variable.of_call(inputs, named, arrays)
+        known = self.traces.get(general)
+        if known is None or not known.fits():
+            key = _flat((inputs, named), [])
+            known = self.traces.get(key)
+            if known is None or not known.fits():
+                formulas = self.variable.formulas(inputs, named, sizes)
+                made, traced = _traced(self.function, inputs, named, arrays, formulas)
+                self.traces[general if traced.is_general else key] = traced
+                return made
+        return known.run(arrays, sizes)
+
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         return self if owner is None else partial(self, owner)
 
 
-def jit(function: Callable[..., Any]) -> Jitted:
+def jit(function: Callable[..., Any] | None = None, *, dynamic_shapes: DynamicShapes | None = None) -> Any:
     """A function of tensors, traced at the first call with arguments of some shapes and types; from then on only the
     libraries are called that it called, without its Python: a step of training, a token of a model.
 
@@ -53,30 +80,118 @@ def jit(function: Callable[..., Any]) -> Jitted:
     Arguments are tensors and arrays, and tuples, lists and dicts of them; others must be hashable, and are constants of
     a trace. It returns tensors, in such structures too. Parameters, buffers and the states of optimizers are read anew
     each time, and so are learning rates and random keys; other tensors and all Python are as in the first call.
-    TypeError where the function asks for the value of a tensor that differs from call to call; ValueError where it
-    leaves a gradient in a parameter."""
-    return Jitted(function)
+    `dynamic_shapes`: axes of arguments, by their names, whose extents vary (of each tensor in the argument): one trace
+    and one library are for all of them. An extent of 0 or 1 is traced apart if it comes first.
+
+        n = Var("n", 1, 4096)
+
+        @jit(dynamic_shapes={"x": {0: n}, "mask": (n, n)})
+        def attend(x, mask): ...
+
+    TypeError where the function asks for the value of a tensor that differs from call to call; ValueError where it asks
+    so for a size, where a size is not in the range of its Var, and where a gradient is left in a parameter."""
+    if function is None:
+        return partial(Jitted, dynamic_shapes=dynamic_shapes)
+    return Jitted(function, dynamic_shapes)
+
+
+class VariableShapes:
+    """The axes of arguments whose extents vary: for each name the Var of an axis."""
+
+    def __init__(self, function: Callable[..., Any], given: DynamicShapes) -> None:
+        self._signature = signature(function) if given else None
+        self._axes: dict[str, dict[int, Var]] = {}
+        self.variables: dict[str, Var] = {}
+        for name, axes in given.items():
+            if self._signature is not None and name not in self._signature.parameters:
+                raise ValueError(f"jit: the function has no argument {name!r}: it has "
+                                 f"{', '.join(self._signature.parameters) or 'none'}")
+            pairs = axes.items() if isinstance(axes, Mapping) else enumerate(axes)
+            self._axes[name] = {axis: v for axis, v in pairs if v is not None}
+            for axis, v in self._axes[name].items():
+                if not isinstance(axis, int) or not isinstance(v, Var):
+                    raise TypeError(f"jit: the axes of {name!r} are {{axis: Var}} or a Var or None for each axis, not "
+                                    f"{axes!r}")
+                if self.variables.setdefault(v.name, v) != v:
+                    raise ValueError(f"jit: {v} and {self.variables[v.name]} have one name")
+
+    def __bool__(self) -> bool:
+        return bool(self._axes)
+
+    def arguments(self, inputs: Any, named: Any) -> list[tuple[str, Any]]:
+        """The arguments by name, in the order of `_flat((inputs, named))`."""
+        assert self._signature is not None
+        bound = self._signature.bind(*inputs, **named).arguments
+        found = list[tuple[str, Any]]()
+        kinds = {p.name: p.kind for p in self._signature.parameters.values()}
+        for name, value in bound.items():
+            if kinds[name] is not Parameter.VAR_KEYWORD and name not in named:
+                found.append((name, value))
+        return [*found, *named.items()]
+
+    def of_call(self, inputs: Any, named: Any, arrays: list[np.ndarray]) -> tuple[Hashable, dict[str, int]]:
+        """What the trace of a call depends on beside the sizes that vary, and these. The arrays in the arguments are
+        added to `arrays`."""
+        values: dict[str, int] = {}
+        kinds = []
+        for name, argument in self.arguments(inputs, named):
+            own: list[np.ndarray] = []
+            kind = _flat(argument, own, of_shape=False)
+            kinds.append((name, kind, tuple([self._shape(name, a.shape, values) for a in own])))
+            arrays += own
+        for name, n in values.items():
+            v = self.variables[name]
+            if not v.low <= n <= v.high:
+                raise ValueError(f"jit: the size {name} is from {v.low} to {v.high}, and not {n}")
+        return ("general", tuple(kinds)), values
+
+    def _shape(self, name: str, shape: tuple[int, ...], values: dict[str, int]) -> tuple[int | str, ...]:
+        """A shape with the names of the sizes that vary."""
+        found: list[int | str] = list(shape)
+        for axis, v in self._axes.get(name, {}).items():
+            if not -len(shape) <= axis < len(shape):
+                raise ValueError(f"jit: {name} has an array of {len(shape)} axes, and none of number {axis}")
+            extent = shape[axis]
+            if values.setdefault(v.name, extent) != extent:
+                raise ValueError(f"jit: the size {v.name} is {values[v.name]}, and {extent} by axis {axis} of {name}")
+            found[axis] = v.name
+        return tuple(found)
+
+    def formulas(self, inputs: Any, named: Any, sizes: Mapping[str, int]) -> Formulas | None:
+        """The sizes in the trace of a call, and the extents of the arrays in its arguments; none if an extent is 0 or
+        1, which means other operators."""
+        if any(n <= 1 for n in sizes.values()):
+            return None
+        shapes: list[Extents] = []
+        for name, argument in self.arguments(inputs, named):
+            own: list[np.ndarray] = []
+            _flat(argument, own)
+            shapes += [tuple([Name(e, "i64") if isinstance(e, str) else index(e)
+                              for e in self._shape(name, a.shape, {})]) for a in own]
+        return Variables(self.variables, sizes), shapes
 
 
 @dataclass(frozen=True)
 class _Traced:
     """`shapes`: of the tensors that stay, as they were. `result`: what the function returns, with sources for
-    tensors."""
+    tensors. `is_general`: for all sizes that vary."""
 
     trace: Trace
     shapes: tuple[tuple[Tensor, tuple[int, ...], str], ...]
     result: Any
+    is_general: bool
 
     def fits(self) -> bool:
         """Have the tensors that stay the shapes and types that they had?"""
         return all(t.shape == shape and t._ref.dtype == dtype for t, shape, dtype in self.shapes)
 
-    def run(self, arrays: Sequence[np.ndarray]) -> Any:
+    def run(self, arrays: Sequence[np.ndarray], sizes: Mapping[str, int] | None = None) -> Any:
         """Do it again."""
-        now = Replay(arrays)
+        now = Replay(arrays, sizes or {})
         for step in self.trace.steps:
             step(now)
-        return _mapped(self.result, _Result, lambda r: r.tensor(now))
+        return _mapped(self.result, (_Result, Symbolic), lambda r: r.tensor(now) if isinstance(r, _Result) else
+                       value_of_all(r, now.sizes))
 
 
 @dataclass(frozen=True)
@@ -93,9 +208,16 @@ class _Result:
         return Tensor(Ref(Leaf(array, self.dtype)))
 
 
-def _traced(function: Callable[..., Any], inputs: Any, named: Any, arrays: Sequence[np.ndarray]) -> tuple[Any, _Traced]:
+def _traced(function: Callable[..., Any], inputs: Any, named: Any, arrays: Sequence[np.ndarray],
+            given_formulas: Formulas | None = None) -> tuple[Any, _Traced]:
     arrays = [a.copy() if a.flags.writeable or a.base is not None else a for a in arrays]         # the graph keeps them
-    trace = Trace(arrays)
+    formulas = None
+    if given_formulas is not None:
+        variables, extents_of = given_formulas
+        formulas = ShapeFormulas(variables)
+        for array, extents in zip(arrays, extents_of, strict=True):
+            formulas.comes(array, extents)
+    trace = Trace(arrays, formulas)
     rest = iter(arrays)
     given, by_name = _mapped((inputs, named), (Tensor, np.ndarray), lambda _: Tensor(_leaf(next(rest))))
     token = ACTIVE.set(trace)
@@ -110,11 +232,14 @@ def _traced(function: Callable[..., Any], inputs: Any, named: Any, arrays: Seque
             if tensor._ref.node is not leaf:                     # it was changed, and nobody asked for the value
                 run([tensor._ref])
                 give(tensor, tensor._ref)
-        result = _mapped(made, Tensor, lambda t: _Result(trace.source(t._ref), t._ref.dtype))
+        result = _mapped(made, (Tensor, Symbolic), lambda t: t if isinstance(t, Symbolic) else
+                         _Result(trace.source(t._ref), t._ref.dtype))
+        made = _mapped(made, Symbolic, value_of_all)
     finally:
         ACTIVE.reset(token)
     shapes = tuple([(t, t.shape, t._ref.dtype) for t, _ in trace.held.values()])
-    return made, _Traced(trace, shapes, result)
+    trace.formulas = None                                   # what they hold is needed by no run
+    return made, _Traced(trace, shapes, result, formulas is not None and not formulas.degenerate)
 
 
 def _leaf(array: np.ndarray) -> Ref:
@@ -124,19 +249,19 @@ def _leaf(array: np.ndarray) -> Ref:
     return Ref(Leaf(array, name))
 
 
-def _flat(value: Any, arrays: list[np.ndarray]) -> Hashable:
-    """What the trace of a call depends on. The arrays in it are added to `arrays`."""
+def _flat(value: Any, arrays: list[np.ndarray], of_shape: bool = True) -> Hashable:
+    """What the trace of a call depends on. The arrays in it are added to `arrays`. `of_shape`: their shapes too."""
     match value:
         case Tensor():
             arrays.append(kept_array(value))
-            return "tensor", value._ref.dtype, value.shape
+            return "tensor", value._ref.dtype, value._ref.shape if of_shape else value.ndim
         case np.ndarray():
-            arrays.append(np.ascontiguousarray(value))
-            return "array", value.dtype.str, value.shape
+            arrays.append(np.asarray(value, order="C"))
+            return "array", value.dtype.str, value.shape if of_shape else value.ndim
         case tuple() | list():
-            return type(value), tuple([_flat(v, arrays) for v in value])
+            return type(value), tuple([_flat(v, arrays, of_shape) for v in value])
         case dict():
-            return dict, tuple([(k, _flat(v, arrays)) for k, v in value.items()])
+            return dict, tuple([(k, _flat(v, arrays, of_shape)) for k, v in value.items()])
         case Hashable():
             return type(value), value
     raise TypeError(f"jit takes tensors, arrays and hashable values, not {value!r}")

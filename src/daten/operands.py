@@ -15,6 +15,8 @@ from caten.functions.call_keys import dtype_of
 from . import templates
 from .element_types import type_named
 from .graph import Constant, Leaf, Ref, called
+from .symbolic_sizes import Symbolic
+from .tracing import made_of_sizes
 
 _KNOWN: dict[int, tuple[Composite, tuple[str | None, ...]]] = {}       # by id, for comparing operators takes long
 Number = bool | int | float | complex
@@ -27,13 +29,16 @@ def operands(composite: Composite, given: Sequence[Any]) -> list[Ref]:
     if _are_of_one_type(variables, given):
         return list(given)
     given = [value.item() if isinstance(value, np.generic) else value for value in given]
-    refs = [value if isinstance(value, Ref) or is_number(value) else leaf(value) for value in given]
+    refs = [value if isinstance(value, Ref) or is_number(value) or isinstance(value, Symbolic) else leaf(value)
+            for value in given]
     variables += (None,) * (len(refs) - len(variables))
     common = {v: _common([r for r, own in zip(refs, variables, strict=False) if own == v]) for v in set(variables) if v}
     found: list[Ref] = []
     for n, (r, v) in enumerate(zip(refs, variables, strict=False)):
         dtype = common[v] if v else _fixed(composite, n, r)
-        if not isinstance(r, Ref):
+        if isinstance(r, Symbolic):
+            found.append(of_size(r, dtype))
+        elif not isinstance(r, Ref):
             found.append(Ref(Constant(_number(r, dtype), dtype)))
         else:
             found.append(cast(r, dtype) if v else r)
@@ -67,6 +72,12 @@ def cast(r: Ref, dtype: str) -> Ref:
         return Ref(Constant(_number(r.node.value, dtype), dtype))
     template = templates.of_library("cast", [(r.dtype, r.shape)], {"dtype": DTYPES[dtype].numpy})
     return called(template, [r])[0]
+
+
+def of_size(size: Symbolic, dtype: str) -> Ref:
+    """A number that varies, as an array without axes."""
+    kind = numpy_dtype(dtype)
+    return made_of_sizes(lambda n: np.asarray(n, kind), [size], (), dtype)
 
 
 def is_number(value: Any) -> bool:
@@ -108,8 +119,9 @@ def _common(group: Sequence[Any]) -> str:
     return dtype
 
 
-def _beside(value: Number, dtype: str) -> str:
+def _beside(value: Number | Symbolic, dtype: str) -> str:
     """The type of a number of Python and elements of a type."""
+    value = value.value() if isinstance(value, Symbolic) else value
     kind = DTYPES[dtype].kind
     if kind == "complex" or (kind == "float" and not isinstance(value, complex)):
         return dtype
@@ -120,7 +132,8 @@ def _beside(value: Number, dtype: str) -> str:
     return dtype if kind != "bool" or isinstance(value, bool) else "i64"
 
 
-def _own_type(value: Number) -> str:
+def _own_type(value: Number | Symbolic) -> str:
+    value = value.value() if isinstance(value, Symbolic) else value
     return ("bool" if isinstance(value, bool) else "i64" if isinstance(value, int)
             else "f32" if isinstance(value, float) else "c64")
 

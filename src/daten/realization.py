@@ -12,9 +12,11 @@ from caten.kernels import known_build
 from caten.runtime.call import Operator
 
 from .assembly import Key, assembled, key_of, leaves_of
-from .extents import Recipe
+from .extents import Meanings, Recipe
 from .graph import Call, Ref
 from .settings import forgotten_by_use, options
+from .shape_formulas import takes_for_equal
+from .symbolic_sizes import text_of
 from .tracing import ACTIVE
 
 COMPILED: dict[Key, list[tuple[Recipe, Operator]]] = {}      # of one key: for other extents
@@ -27,12 +29,15 @@ def run(wanted: Sequence[Ref]) -> None:
     if not todo:
         return
     calls, leaves = leaves_of(todo)
-    operator = _operator(todo, calls, leaves)
+    trace = ACTIVE.get()
+    formulas = None if trace is None else trace.formulas
+    if formulas is not None:
+        formulas.begins(leaves)
+    operator = _operator(todo, calls, leaves, None if formulas is None else formulas.meanings(leaves, calls))
     made: Any = operator(*[r.array for r in leaves])
     results = [np.asarray(array) for array in (made if isinstance(made, tuple) else (made,))]
-    trace = ACTIVE.get()
     if trace is not None:
-        trace.called(operator, leaves, results)
+        trace.called(operator, leaves, todo, results)
     for r, result in zip(todo, results, strict=True):
         assert isinstance(r.node, Call)
         result.flags.writeable = False
@@ -41,13 +46,17 @@ def run(wanted: Sequence[Ref]) -> None:
             r.node.inputs = ()                              # no gradient will ask for them
 
 
-def _operator(wanted: Sequence[Ref], calls: Sequence[Call], leaves: Sequence[Ref]) -> Operator:
-    """The compiled graph."""
+def _operator(wanted: Sequence[Ref], calls: Sequence[Call], leaves: Sequence[Ref],
+              meanings: Meanings | None = None) -> Operator:
+    """The compiled graph. `meanings`: the formulas of extents for all values of which it has to be."""
     known = COMPILED.setdefault(key_of(wanted, calls, leaves), [])
     for recipe, operator in known:
-        if recipe.fits(leaves, calls):
+        if recipe.fits(leaves, calls) and (meanings is None or not takes_for_equal(meanings, recipe, leaves, calls)):
             return operator
-    program, recipe = assembled(wanted, calls, leaves)
+    program, recipe = assembled(wanted, calls, leaves, meanings)
+    for a, b in takes_for_equal(meanings, recipe, leaves, calls)[:1] if meanings is not None else ():
+        raise ValueError(f"jit: a program for all sizes would need that {text_of(a)} is {text_of(b)}: an axis that "
+                         f"varies is split, or is as long as one that does not. Leave it out of dynamic_shapes")
     with build_progress.shown():
         made = known_build.loaded([program], options(), "", ignore)
     assert isinstance(made, Operator)

@@ -27,6 +27,7 @@ from caten.tensor.nest_sources import without_callers_outputs
 from caten.tensor.values import TensorProgram
 
 from .settings import forgotten_by_use, options
+from .symbolic_sizes import has_symbolic
 
 Given = tuple[str, tuple[int, ...]]                         # an element type and a shape
 MOST_SHAPES = 1024                                          # of the inputs of an operator that are remembered
@@ -127,12 +128,13 @@ def in_solvable_order(formulas: Sequence[Formula], known: Iterable[str]) -> Iter
 
 
 class Reshape:
-    """The same elements in another shape: an operator whose extents are those of a graph, where they are its sizes."""
+    """The same elements in another shape: an operator whose extents are those of a graph, where they are its sizes.
+    `formulas`: of its shape, in a function that is traced once for many sizes."""
 
     seeded, takes_results = (0,), False
 
-    def __init__(self, dtype: str, shape: tuple[int, ...]) -> None:
-        self.dtypes, self.shape, self.name = (dtype,), shape, "reshape"
+    def __init__(self, dtype: str, shape: tuple[int, ...], formulas: tuple[Expr, ...] | None = None) -> None:
+        self.dtypes, self.shape, self.formulas, self.name = (dtype,), shape, formulas, "reshape"
 
     def shapes(self, given: Sequence[Given]) -> tuple[tuple[int, ...], ...]:
         """The shape of the result."""
@@ -194,6 +196,8 @@ def of_call_with(spec: SpecText, name: str, inputs: Sequence[Given], attributes:
     """The template for inputs with these element types and shapes."""
     given = tuple([(n, tuples(value)) for n, value in attributes.items()])
     for n, value in given:
+        if has_symbolic(value):
+            raise ValueError(f"jit: the attribute '{n}' of {name} has the size {value}, which varies from call to call")
         if not is_value(value):
             raise error("E675", f"{name}: the attribute '{n}' is {value!r}",
                         hint="it may be a number, True, False, None, a text, or a tuple of them")

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import prod
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -23,7 +24,8 @@ from .graph import RECORDS, Call, Constant, Leaf, Node, Ref, called, in_order, r
 from .operands import cast, leaf, operands
 from .realization import run
 from .settings import options
-from .tracing import ACTIVE, give, hold
+from .symbolic_sizes import SymbolicSize, formula_of, has_symbolic, value_of_all
+from .tracing import ACTIVE, give, hold, shape_of
 
 # Operators that take other types: the kinds of elements that they do not take, and what these are converted to.
 OTHERWISE = {**dict.fromkeys(("sum", "prod", "cumsum", "cumprod"), (("bool",), "int64")),
@@ -52,18 +54,18 @@ class Tensor:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The extents."""
-        return self._ref.shape
+        """The extents. In a function that `jit` traces for many sizes, those that vary are symbolic: formulas."""
+        return shape_of(self._ref)
 
     @property
     def ndim(self) -> int:
         """The number of axes."""
-        return len(self.shape)
+        return len(self._ref.shape)
 
     @property
     def size(self) -> int:
         """The number of elements."""
-        return int(np.prod(self.shape))
+        return prod(self.shape)
 
     @property
     def dtype(self) -> DType:
@@ -190,7 +192,7 @@ class Tensor:
         """The same value, through which no gradient goes."""
         if self._ref.array is not None:
             return Tensor(Ref(Leaf(self._ref.array, self._ref.dtype)))
-        (same,) = called(templates.of_body("return x0", [(self._ref.dtype, self.shape)]), [self._ref])
+        (same,) = called(templates.of_body("return x0", [(self._ref.dtype, self._ref.shape)]), [self._ref])
         assert isinstance(same.node, Call)
         same.node.stops = True
         return Tensor(same)
@@ -199,7 +201,7 @@ class Tensor:
         """Give this tensor another value of its shape, converted to its element type. What was computed from it keeps
         the old one."""
         new = leaf(np.asarray(value), self.dtype)
-        if new.shape != self.shape:
+        if new.shape != self._ref.shape:
             raise ValueError(f"{self!r} cannot have a value of shape {new.shape}")
         if self._ref.stays:
             give(self, new)
@@ -262,14 +264,22 @@ class Tensor:
     def reshape(self, *shape: Any) -> Tensor:
         """The same elements in another shape; one extent may be -1."""
         given = shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence | np.ndarray) else shape
-        wanted = tuple([int(e) for e in given])
-        if -1 in wanted:
-            rest = max(1, int(np.prod([e for e in wanted if e != -1])))
-            wanted = tuple([self.size // rest if e == -1 else e for e in wanted])
-        if int(np.prod(wanted)) != self.size or any(e < 0 for e in wanted):
-            raise ValueError(f"{self!r} has {self.size} elements: it cannot be reshaped to {wanted}")
+        wanted = tuple([e if isinstance(e, SymbolicSize) else int(e) for e in given])
+        own = self.shape
+        size = prod(own)
+        free = [n for n, e in enumerate(wanted) if not isinstance(e, SymbolicSize) and e == -1]
+        if free:
+            rest = prod([e for n, e in enumerate(wanted) if n not in free]) or 1
+            wanted = tuple([size // rest if n in free else e for n, e in enumerate(wanted)])
+        if prod(wanted) != size or any(e < 0 for e in wanted):
+            raise ValueError(f"{self!r} has {size} elements: it cannot be reshaped to {wanted}")
         self.recorded()
-        return Tensor(reshaped(self._ref, wanted))
+        if not has_symbolic(own, wanted):
+            return Tensor(reshaped(self._ref, value_of_all(wanted)))
+        formulas = tuple(map(formula_of, wanted))
+        if formulas == tuple(map(formula_of, own)):
+            return Tensor(self._ref)
+        return Tensor(reshaped(self._ref, tuple([int(value_of_all(e)) for e in wanted]), formulas))
 
     def astype(self, dtype: Any) -> Tensor:
         """Converted to an element type."""

@@ -2,7 +2,7 @@
 it can be done again without the function (`jit`)."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,12 @@ from weakref import ref
 
 import numpy as np
 
+from caten.core.expr import Const, Expr
+from caten.core.numpy_types import numpy_dtype
+
 from .graph import Leaf, Ref
+from .shape_formulas import ShapeFormulas
+from .symbolic_sizes import formula_of, value_of_all
 
 if TYPE_CHECKING:
     from caten.runtime.call import Operator
@@ -22,17 +27,20 @@ Source = Callable[["Replay"], np.ndarray]
 
 @dataclass
 class Replay:
-    """What is there when a trace is run: the arguments, the arrays that were drawn, and the results of each call."""
+    """What is there when a trace is run: the arguments, the sizes that vary, the arrays that were drawn, and the
+    results of each call."""
 
     arguments: Sequence[np.ndarray]
+    sizes: Mapping[str, int] = field(default_factory=dict)
     drawn: list[np.ndarray] = field(default_factory=list)
     results: list[tuple[np.ndarray, ...]] = field(default_factory=list)
 
 
 class Trace:
-    """The record of one run of a function over `arguments`."""
+    """The record of one run of a function over `arguments`. `formulas`: of shapes, if it is for many sizes."""
 
-    def __init__(self, arguments: Sequence[np.ndarray]) -> None:
+    def __init__(self, arguments: Sequence[np.ndarray], formulas: ShapeFormulas | None = None) -> None:
+        self.formulas = formulas
         self.steps: list[Callable[[Replay], None]] = []
         self.held: dict[int, tuple[Tensor, Leaf]] = {}          # tensors that keep a value, and the leaf that was read
         self._sources: dict[int, tuple[np.ndarray, Source]] = {}        # by id; the array keeps it taken
@@ -58,8 +66,12 @@ class Trace:
         """Is it another array each time?"""
         return array is None or id(array) in self._sources
 
-    def called(self, operator: Operator, leaves: Sequence[Ref], made: Sequence[np.ndarray]) -> None:
-        """A library has computed arrays."""
+    def called(self, operator: Operator, leaves: Sequence[Ref], wanted: Sequence[Ref],
+               made: Sequence[np.ndarray]) -> None:
+        """A library has computed arrays: the results that were wanted."""
+        if self.formulas is not None:
+            for r, array in zip(wanted, made, strict=True):
+                self.formulas.comes(array, self.formulas.of(r))
         sources, number = [self.source(r) for r in leaves], self._calls
         self._calls += 1
         for n, array in enumerate(made):
@@ -76,6 +88,16 @@ class Trace:
         self._draws += 1
         self._comes_from(array, lambda now: now.drawn[number])
         self.steps.append(lambda now: now.drawn.append(draw()))
+
+    def made(self, make: Callable[..., np.ndarray], given: Sequence[Any], extents: Sequence[Any]) -> np.ndarray:
+        """An array of these extents is made of numbers, and of sizes that vary."""
+        array, number = make(*map(value_of_all, given)), self._draws
+        self._draws += 1
+        assert self.formulas is not None
+        self.formulas.comes(array, tuple(map(formula_of, extents)))
+        self._comes_from(array, lambda now: now.drawn[number])
+        self.steps.append(lambda now: now.drawn.append(make(*[value_of_all(v, now.sizes) for v in given])))
+        return array
 
     def gave(self, tensor: Tensor, r: Ref) -> None:
         """A tensor keeps this array from now on."""
@@ -106,6 +128,33 @@ def drawn(draw: Callable[[], np.ndarray], dtype: str) -> Ref:
     if trace is not None:
         trace.drew(draw, array)
     return Ref(Leaf(array, dtype))
+
+
+def formulas_of(r: Ref) -> tuple[Expr, ...] | None:
+    """The extents of a result as formulas, in a function that is traced once for many sizes."""
+    trace = ACTIVE.get()
+    return None if trace is None or trace.formulas is None else trace.formulas.of(r)
+
+
+def shape_of(r: Ref) -> tuple[Any, ...]:
+    """The shape of a result, with the sizes that vary."""
+    trace = ACTIVE.get()
+    return r.shape if trace is None or trace.formulas is None else trace.formulas.shape(r)
+
+
+def zeros(r: Ref) -> Ref:
+    """Zeros in the shape of a result."""
+    dtype, extents = numpy_dtype(r.dtype), formulas_of(r)
+    if extents is None or all(isinstance(e, Const) for e in extents):
+        return Ref(Leaf(np.zeros(r.shape, dtype), r.dtype))
+    return made_of_sizes(lambda given: np.zeros(given, dtype), [shape_of(r)], shape_of(r), r.dtype)
+
+
+def made_of_sizes(make: Callable[..., np.ndarray], given: Sequence[Any], extents: Sequence[Any], dtype: str) -> Ref:
+    """An array of these extents that is made of numbers, and of sizes that vary: another one each time."""
+    trace = ACTIVE.get()
+    assert trace is not None
+    return Ref(Leaf(trace.made(make, given, extents), dtype))
 
 
 def give(tensor: Tensor, r: Ref) -> None:

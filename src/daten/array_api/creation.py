@@ -1,15 +1,21 @@
 """Arrays made of numbers."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from caten.core.numpy_types import numpy_dtype
+
 from ..element_types import type_named
 from ..graph import Leaf, Ref
+from ..symbolic_sizes import SymbolicSize, has_symbolic
 from ..tensor import Tensor, one, tensor
+from ..tracing import made_of_sizes
 from .data_types import complex64, float32, int64
+from .manipulation import broadcast_to
 
 Shape = int | tuple[int, ...]
 
@@ -48,6 +54,9 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
     _on_cpu(device)
     if stop is None:
         start, stop = 0, start
+    if has_symbolic(start, stop, step):
+        count = (stop - start + step - 1) // step if step > 0 else (stop - start + step + 1) // step
+        return _of_sizes(np.arange, (start, stop, step), (count,) if count >= 0 else (0,), dtype or int64)
     made = np.arange(start, stop, step)
     return Tensor(made, dtype or (int64 if made.dtype.kind == "i" else float32))
 
@@ -56,6 +65,8 @@ def linspace(start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: A
              endpoint: bool = True) -> Tensor:
     """Evenly spaced numbers."""
     _on_cpu(device)
+    if has_symbolic(start, stop, num):
+        return _of_sizes(partial(np.linspace, endpoint=endpoint), (start, stop, num), (num,), dtype or float32)
     made = np.linspace(start, stop, num, endpoint=endpoint)
     return Tensor(made, dtype or (complex64 if made.dtype.kind == "c" else float32))
 
@@ -63,6 +74,10 @@ def linspace(start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: A
 def full(shape: Shape, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """One value in all elements."""
     _on_cpu(device)
+    extents = shape if isinstance(shape, tuple | list) else (shape,)
+    if has_symbolic(extents, fill_value):
+        own = dtype or (int64 if isinstance(fill_value, SymbolicSize) else tensor(fill_value).dtype)
+        return _of_sizes(np.full, (extents, fill_value), extents, own)
     return Tensor(np.full(shape, fill_value, (dtype or tensor(fill_value).dtype).numpy))
 
 
@@ -104,7 +119,16 @@ def empty_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
     """Ones on a diagonal."""
     _on_cpu(device)
+    if has_symbolic(n_rows, n_cols, k):
+        shape = (n_rows, n_rows if n_cols is None else n_cols)
+        return _of_sizes(np.eye, (*shape, k), shape, dtype or float32)
     return Tensor(np.eye(n_rows, n_cols, k, (dtype or float32).numpy))
+
+
+def _of_sizes(make: Callable[..., Any], given: tuple[Any, ...], shape: tuple[Any, ...], dtype: Any) -> Tensor:
+    """An array of sizes that vary, in a function that is traced once for all of them."""
+    name = type_named(dtype)
+    return Tensor(made_of_sizes(lambda *a: np.asarray(make(*a), numpy_dtype(name)), given, shape, name))
 
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
@@ -125,7 +149,7 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
     order = [1, 0, *range(2, count)] if indexing == "xy" and count > 1 else list(range(count))
     shape = tuple([arrays[n].shape[0] for n in order])
     placed = [a.reshape(*[-1 if order[m] == n else 1 for m in range(count)]) for n, a in enumerate(arrays)]
-    return [one("broadcast_to", a, shape=shape) for a in placed]
+    return [broadcast_to(a, shape) for a in placed]
 
 
 def _on_cpu(device: Any) -> None:

@@ -6,21 +6,35 @@ from typing import Any
 
 import numpy as np
 
+from .. import indexing
+from ..symbolic_sizes import SymbolicSize, has_symbolic
 from ..tensor import Tensor, one
 from .data_types import result_type
 
 
 def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
     """Repeated along axes of extent 1, and new ones in front. ValueError if the shape does not fit."""
-    if np.broadcast_shapes(x.shape, shape) != tuple(shape):
-        raise ValueError(f"{x!r} cannot be broadcast to {shape}")
-    return Tensor(x) if x.shape == tuple(shape) else one("broadcast_to", x, shape=tuple(shape))
+    wanted = tuple(shape)
+    if has_symbolic(x.shape, wanted):
+        return Tensor(indexing.broadcast_to_sizes(x._ref, wanted))
+    if np.broadcast_shapes(x.shape, wanted) != wanted:
+        raise ValueError(f"{x!r} cannot be broadcast to {wanted}")
+    return Tensor(x) if x.shape == wanted else one("broadcast_to", x, shape=wanted)
 
 
 def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
     """All in the shape of what is computed from them."""
-    shape = np.broadcast_shapes(*[a.shape for a in arrays])
+    shape = broadcast_shapes(*[a.shape for a in arrays])
     return [broadcast_to(a, shape) for a in arrays]
+
+
+def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of what is computed from arrays of these shapes. ValueError if they do not fit."""
+    if not has_symbolic(*shapes):
+        return np.broadcast_shapes(*shapes)
+    rank = max(map(len, shapes))
+    columns = zip(*[(1,) * (rank - len(shape)) + shape for shape in shapes], strict=True)
+    return tuple([next((e for e in column if isinstance(e, SymbolicSize) or e != 1), 1) for column in columns])
 
 
 def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:

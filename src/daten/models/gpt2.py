@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 
 from .. import random
+from ..array_api.creation import arange
+from ..jit import jit
 from ..nn import Embedding, LayerNorm, Module, parameter
-from ..tensor import Tensor, apply, no_grad, realize
+from ..symbolic_sizes import Var
+from ..tensor import Tensor, apply, no_grad
 
 Cache = list[tuple[Tensor, Tensor]]             # keys and values of the layers, [heads, time, width / heads]
 
@@ -116,8 +119,7 @@ class GPT2(Module):
         """tokens[time], integers, to logits[time, vocabulary] and the keys and values. `cache`: those of the tokens
         before, of which there is one new one. `last`: the logits of the last token alone, [1, vocabulary]."""
         start = cache[0][0].shape[1] if cache else 0
-        places = Tensor(np.arange(start, start + tokens.shape[0]))
-        x = self.wte(tokens) + self.wpe(places)
+        x = self.wte(tokens) + self.wpe(arange(start, start + tokens.shape[0]))
         kept: Cache = []
         for n, block in enumerate(self.h):
             x, each = block(x, cache[n] if cache else None)
@@ -137,16 +139,16 @@ class GPT2(Module):
         """The next tokens, one at a time. `temperature` 0: always the likeliest; else drawn from the softmax of the
         logits over it, of the `top_k` likeliest alone if it is not 0."""
         draw = np.random.default_rng(seed)
-        given, cache = list(tokens), None
+        step = jit(self.forward, dynamic_shapes={"cache": {1: Var("before", 1, self.size.context)}})
+        given: list[int] = list(tokens)
+        cache: Cache | None = None
         if not given:
             raise ValueError("there has to be a first token")
         for _ in range(count):
             if len(given) > self.size.context:
                 raise ValueError(f"the model knows {self.size.context} places")
             with no_grad():
-                new = Tensor(np.asarray(given if cache is None else given[-1:]))
-                logits, cache = self.forward(new, cache, last=True)
-                realize(logits, *[t for pair in cache for t in pair])
+                logits, cache = step(np.asarray(given if cache is None else given[-1:]), cache, last=True)
             given.append(chosen(logits.numpy()[0], temperature, top_k, draw))
             yield given[-1]
 

@@ -1,0 +1,190 @@
+"""Functions that are traced once for many sizes: the results of the function without `jit`, for all of them."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import numpy as np
+import pytest
+
+from daten import Tensor, Var, apply, array_api, jit, nn, no_grad, optim, random, realization
+from daten.models.gpt2 import GPT2, Size
+
+N, M = Var("n", 1, 4096), Var("m", 2, 64)
+
+
+def traced(function: Callable[..., Any], shapes: Any) -> tuple[Callable[..., Any], list[int]]:
+    """The function with `jit`, and what it gets each time that its Python runs."""
+    ran: list[int] = []
+
+    def counting(x: Tensor, y: Tensor) -> Any:
+        ran.append(1)
+        return function(x, y)
+    return jit(counting, dynamic_shapes=shapes), ran
+
+
+FUNCTIONS: dict[str, Callable[[Tensor, Tensor], Any]] = {
+    "elements": lambda x, y: (x * 2 + y).exp(),
+    "reductions": lambda x, y: (x.sum(axis=0), x.mean(axis=1), x.softmax(axis=0), (x * y).max()),
+    "products": lambda x, y: (x @ y.T, x.T @ y),
+    "reshapes": lambda x, y: (x.reshape(-1), x.reshape(x.shape[0], 2, 3).transpose(1, 0, 2).reshape(2, -1), y.reshape(3 * x.shape[0], 2)),
+    "numbers": lambda x, y: (x / x.shape[0], x.sum() - x.size, x * (x.shape[0] + 1) // 2, x.shape[0] % 1,
+                            x / x.shape[0] ** 0.5, x * (np.sqrt(x.shape[0]) - 1 / x.shape[0]), 2.5 * x.shape[0] + y),
+    "slices": lambda x, y: (x[1:] - x[:-1], x[-1], x.reshape(-1)[x.shape[0]:2 * x.shape[0] + 1], x[:, ::2]),
+    "joined": lambda x, y: (apply("concatenate", x, y, axis=0), np.stack([x, y]), apply("concatenate", x, y, axis=1)[:, 1:-1]),
+    "made": lambda x, y: (array_api.arange(x.shape[0]) * x.T, array_api.eye(x.shape[0]) @ x, array_api.zeros_like(x) + y[:1],
+                          array_api.full((2, x.shape[0]), x.shape[0])),
+    "broadcast": lambda x, y: (array_api.broadcast_to(x[:1], x.shape), *array_api.broadcast_arrays(x[:, :1], y)),
+    "masks": lambda x, y: array_api.tril(array_api.ones((x.shape[0], x.shape[0]))) @ x + y,
+    "decided": lambda x, y: x + 1 if 0 < x.shape[0] < 5000 and x.shape[0] != 0 else x - 1,
+    "sizes": lambda x, y: (x.sum(), x.shape[0] + 1, {"shape": x.shape}),
+    "attention": lambda x, y: apply("attention", *[v.reshape(-1, 2, 3).transpose(1, 0, 2) for v in (x, y, x * y)], causal=True),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_one_trace_gives_the_results_of_all_sizes(name: str) -> None:
+    draw = np.random.default_rng(len(name))
+    function = FUNCTIONS[name]
+    once, ran = traced(function, {"x": {0: N}, "y": (N, None)})
+    for n in (5, 3, 17, 2, 1, 64, 33):
+        x, y = draw.standard_normal((2, n, 6)).astype(np.float32)
+        _agree(once(Tensor(x), Tensor(y)), function(Tensor(x), Tensor(y)))
+    assert len(ran) == 1, "the Python of the function ran again"
+
+
+def _agree(made: Any, wanted: Any) -> None:
+    if isinstance(wanted, tuple | list):
+        assert len(made) == len(wanted)
+        for a, b in zip(made, wanted, strict=True):
+            _agree(a, b)
+    elif isinstance(wanted, dict):
+        _agree(list(made.values()), list(wanted.values()))
+    else:
+        assert isinstance(made, Tensor | int), made
+        assert np.shape(made) == np.shape(wanted)
+        np.testing.assert_allclose(np.asarray(made), np.asarray(wanted), rtol=1e-5, atol=1e-5)
+
+
+def test_sizes_that_are_equal_in_the_traced_call_stay_apart() -> None:
+    """Both are 6, as is a constant axis: the program is for sizes that differ all the same."""
+    def function(x: Tensor, y: Tensor) -> Any:
+        return x.sum(axis=1), y @ x.T, x.reshape(-1, 3, 2).sum(axis=0)
+    once, ran = traced(function, {"x": {0: N}, "y": {0: M}})
+    draw = np.random.default_rng(0)
+    for n, m in ((6, 6), (4, 9), (9, 4), (6, 2)):
+        x, y = (Tensor(draw.standard_normal((e, 6)).astype(np.float32)) for e in (n, m))
+        _agree(once(x, y), function(x, y))
+    assert len(ran) == 1
+
+
+def test_values_of_0_and_1_that_come_first_are_traced_apart() -> None:
+    once, ran = traced(lambda x, y: x + y, {"x": {0: Var("k")}})
+    y, counts = Tensor(np.ones((1, 6), np.float32)), []
+    for n in (1, 1, 0, 0, 4, 7, 1, 0):
+        made = once(Tensor(np.ones((n, 6), np.float32)), y)
+        assert made.shape == (n, 6)
+        counts.append(len(ran))
+    assert counts == [1, 1, 2, 2, 3, 3, 3, 3]
+
+
+class Network(nn.Module):
+    def __init__(self) -> None:
+        self.conv, self.norm, self.drop, self.last = nn.Conv2d(1, 4, 3), nn.BatchNorm(4), nn.Dropout(0.3), nn.Linear(64, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        made = self.norm(self.conv(x)).relu()
+        return self.last(self.drop(made.reshape(x.shape[0], -1)))
+
+
+def test_a_step_of_training_is_traced_once_for_all_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = np.random.default_rng(0)
+    batches = [(draw.standard_normal((n, 1, 6, 6)).astype(np.float32), draw.integers(0, 3, n)) for n in (5, 8, 3, 8, 2)]
+
+    def trained(wrap: Callable[..., Any]) -> tuple[list[float], dict[str, np.ndarray]]:
+        random.seed(3)
+        model = Network()
+        optimizer = optim.AdamW(model.parameters(), lr=0.01)
+
+        def step(x: Tensor, y: Tensor) -> Tensor:
+            loss = apply("cross_entropy", model(x), y)
+            loss.backward()
+            optimizer.step(loss)
+            return loss
+        called = wrap(step)
+        return [called(Tensor(x), Tensor(y)).item() for x, y in batches], model.state_dict()
+    losses, parameters = trained(lambda step: step)
+    ran: list[int] = []
+    usual = realization._operator
+    monkeypatch.setattr(realization, "_operator", lambda *args: (ran.append(1), usual(*args))[1])
+    own_losses, own_parameters = trained(lambda step: jit(step, dynamic_shapes={"x": {0: N}, "y": {0: N}}))
+    assert len(ran) == 1
+    np.testing.assert_allclose(own_losses, losses, rtol=1e-5)
+    for name, array in parameters.items():
+        np.testing.assert_allclose(own_parameters[name], array, rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+REFUSED: dict[str, tuple[Callable[[Tensor], Any], str]] = {
+    "range": (lambda x: [x[i] for i in range(x.shape[0])], "n is asked for as a value of Python"),
+    "len": (lambda x: len(x), "n is asked for as a value of Python"),
+    "numpy": (lambda x: x * np.arange(x.shape[0]), "n is asked for as a value of Python"),
+    "if": (lambda x: x if x.shape[0] > 7 else x * 2, "n > 7 is asked for as a value of Python"),
+    "float": (lambda x: x * math.sqrt(x.shape[0]), "n is asked for as a value of Python"),
+    "fraction": (lambda x: x if x.shape[0] / 2 > 1 else x * 2, r"\(n / 2\) > 1 is asked for"),
+    "beside an array": (lambda x: x + x.shape[0] * np.ones(3), r"n beside an array, in np.multiply, is asked for"),
+    "constant axis": (lambda x: x + np.ones(8, np.float32), "n and 8 have to be equal here, and are not for n from 1 to 4096"),
+    "split": (lambda x: x.reshape(2, -1), r"n // 2 \* 2|2 \* \(n // 2\)"),
+    "attribute": (lambda x: apply("broadcast_to", x, shape=(2, x.shape[0])), r"attribute 'shape' of broadcast_to has the size \(2, n\), which varies"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_needs_a_number_is_refused(name: str) -> None:
+    function, text = REFUSED[name]
+    with pytest.raises((ValueError, TypeError), match=text):
+        jit(lambda x: function(x), dynamic_shapes={"x": [N]})(Tensor(np.ones(8, np.float32)))
+
+
+def test_wrong_sizes_and_declarations_are_refused() -> None:
+    once = jit(lambda x, y: x + y, dynamic_shapes={"x": {0: M}, "y": {0: M}})
+    ones = [np.ones(n, np.float32) for n in (3, 4, 65)]
+    assert once(ones[0], ones[0]).shape == (3,)
+    with pytest.raises(ValueError, match="the size m is 3, and 4 by axis 0 of y"):
+        once(ones[0], ones[1])
+    with pytest.raises(ValueError, match="the size m is from 2 to 64, and not 65"):
+        once(ones[2], ones[2])
+    with pytest.raises(ValueError, match="x has an array of 0 axes, and none of number 0"):
+        once(np.ones((), np.float32), ones[0])
+    with pytest.raises(ValueError, match="no argument 'z': it has x, y"):
+        jit(lambda x, y: x, dynamic_shapes={"z": {0: M}})
+    with pytest.raises(ValueError, match="have one name"):
+        jit(lambda x, y: x, dynamic_shapes={"x": {0: M}, "y": {0: Var("m", 1, 3)}})
+    with pytest.raises(TypeError, match="a Var or None for each axis"):
+        jit(lambda x: x, dynamic_shapes={"x": {0: 4}})
+    for wrong in (("2n",), ("n", 3, 2), ("n", -1)):
+        with pytest.raises(ValueError, match="Var"):
+            Var(*wrong)       # type: ignore[arg-type]   # some are no names
+
+
+def test_gpt2_is_traced_once_for_all_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first token with the keys and values of the text, and one trace for all after it."""
+    random.seed(0)
+    model = GPT2(Size(layers=2, heads=2, width=16, vocabulary=50, context=32))
+    ran: list[int] = []
+    usual = GPT2.forward
+
+    @wraps(usual)
+    def forward(*args: Any, **named: Any) -> Any:
+        ran.append(1)
+        return usual(*args, **named)
+    monkeypatch.setattr(GPT2, "forward", forward)
+    made = list(model.generate([5, 17, 2], 9))
+    assert len(ran) == 2
+    given = [5, 17, 2]
+    with no_grad():
+        for token in made:
+            logits, _ = model.forward(Tensor(np.asarray(given)), last=True)
+            assert int(logits.numpy()[0].argmax()) == token
+            given.append(token)
