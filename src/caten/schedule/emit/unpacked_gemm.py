@@ -1,6 +1,8 @@
 """Steps of matrix products with operands in place."""
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ...core.dtypes import is_float
 from ...core.expr import Const
 from ..analysis.classify import Chain, Contraction
@@ -8,7 +10,7 @@ from ..analysis.loop_queries import trip_count
 from ..draft import Draft
 from ..plans.contractions import UnpackedGemm
 from ..plans.plan import PlanContext
-from .common_steps import accumulate_in_registers, reorder
+from .common_steps import accumulate_in_registers, reorder, vectorize_loop
 
 
 def emit_unpacked_gemm(draft: Draft, chain: Chain, c: Contraction, plan: UnpackedGemm, context: PlanContext) -> None:
@@ -16,6 +18,9 @@ def emit_unpacked_gemm(draft: Draft, chain: Chain, c: Contraction, plan: Unpacke
     if plan.transposed:
         c = c.transposed
     i, j, k = c.rows[-1], c.columns[-1], c.sums[-1]
+    if plan.depth:
+        _stream(draft, chain, c, plan, context)
+        return
     if plan.columns_outer:
         reorder(draft, chain, (j, i, k))
         _panels(draft, c, plan, j, i, k, context)
@@ -37,6 +42,37 @@ def emit_unpacked_gemm(draft: Draft, chain: Chain, c: Contraction, plan: Unpacke
             return
         i, j, k = rows.tail, rows.copies[j], rows.copies[k]
     _tile_columns(draft, c, plan, (), j, k, context)
+
+
+def _stream(draft: Draft, chain: Chain, c: Contraction, plan: UnpackedGemm, context: PlanContext) -> None:
+    """Read the right operand in order, a few rows at a time. The results of a block of columns and the left operand are
+    packed, so that rows which lie a multiple of a page apart do not evict each other from the cache."""
+    i, j, k = c.rows[-1], c.columns[-1], c.sums[-1]
+    (width,) = plan.widths
+    reorder(draft, chain, (j, k, i))
+    made = draft.split(j, width)
+    blocks, tiles = draft.split_whole(made.outer, plan.block, "min")
+    if context.threads:
+        draft.parallelize(blocks)
+    draft.take("reorder", blocks, k, tiles, i, made.inner)
+    kept = draft.stage(k, c.out.buffer, "accumulate", "scratch", tiles, i, made.inner)
+    for name in kept.usual(made.inner):
+        vectorize_loop(draft, name, plan.lanes)
+    steps = draft.split(k, plan.depth)
+    inside = replace(c, out=c.out.replace(buffer=kept.tile))
+    draft.take("reorder", steps.outer, tiles, i, made.inner, steps.inner)
+    left = draft.stage(steps.outer, c.left.buffer, "read", "scratch", steps.outer, i, steps.inner)
+    for name in left.usual(steps.inner):
+        draft.try_steps(("vectorize", name))
+    _tile_rows(draft, inside, plan, made.inner, i, steps.inner, context)
+    if steps.tail:
+        tile, column = [steps.copies[name] for name in (tiles, made.inner)]
+        draft.take("reorder", tile, steps.copies[i], column, steps.tail)
+        _keep_tile(draft, inside, plan, (column,), steps.tail, context)                # few rows of B are left
+    if made.tail:
+        j, k, i = made.tail, made.copies[k], made.copies[i]
+        column = draft.split_whole(j, plan.masked, "pad")[1]
+        _tile_rows(draft, c, plan, column, i, k, context)
 
 
 def _panels(draft: Draft, c: Contraction, plan: UnpackedGemm, j: str, i: str, k: str, context: PlanContext) -> None:

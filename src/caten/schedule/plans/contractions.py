@@ -37,7 +37,7 @@ STEPS = Parameter("gemm.steps", (1, 8, 32), 8, what="longest inner sum that is f
 WIDTH = Parameter("convolution.width", (4, 8, 16), 8, what="pixels of an image line in a tile of several lines")
 DOTS = Parameter("dots.columns", (4, 12, 24, 40, 64), 40, what="most columns of a skinny GEMM computed as dot products")
 DOT_ROWS = Parameter("dots.rows", (2, 4, 6, 8), what="rows of a tile of dot products")
-FEW_ROWS = Parameter("narrow.rows", (1, 2, 3, 5, 9), 3, what="fewest rows for which packing the right operand pays")
+FEW_ROWS = Parameter("narrow.rows", (1, 2, 3, 5, 9), 2, what="fewest rows for which packing the right operand pays")
 
 RESULT_BYTES = 2048             # of results per block if several threads work; one thread takes as many as L1 holds
 LONG_SUM = 192                  # shortest sum for dot products with up to `dots.columns` columns
@@ -45,6 +45,11 @@ SKINNY_COLUMNS, MEDIUM_SUM = 16, 48     # so few columns are dot products from t
 MIN_COLUMNS = 3                 # would leave most lanes of a result vector empty
 DOT_COLUMNS = (4, 2)            # widths of tiles of dot products
 SHORT_ROWS = 16                 # most rows for dot products of any width, if B is contiguous along the sum
+STREAM_DEPTH = 8                # rows of B that are read at a time in order
+STREAM_SUM = 128                # shortest sum for that: the results are copied
+STREAM_TILE = 4                 # rows of the result of a tile then
+STREAM_BLOCK = 1024             # columns of the result that stay in a cache
+SHARED_STREAM_BLOCK = 128       # if several threads work: each has some
 TRANSPOSE_ROWS = 24             # fewest rows that pay for transposing B
 REST_ROWS = 3                   # rows of the second tile: a single row of accumulators would wait for its latency
 TILE_VECTORS = 2                # vectors per row of an unpacked tile
@@ -140,7 +145,8 @@ class UnpackedGemm(Plan):
     height, then one by one; columns likewise by `widths`, then by masked vectors of `masked` lanes (0: one by one).
     `row_widths`: the widths for single rows. `lanes_along`: lanes lie along the `columns` or the `sum`.
     `transpose_right`: B is copied first, to be contiguous along the lanes. `transposed`: Cᵀ = Bᵀ · Aᵀ is computed.
-    `columns_outer`: the loop over columns is outside that over rows, so that B is read once."""
+    `columns_outer`: the loop over columns is outside that over rows, so that B is read once. `depth`: then, the sum is
+    blocked by so much (0: it is not), outside of the tiles of `block` columns: B is read in order, row by row."""
 
     heights: tuple[int, ...]
     widths: tuple[int, ...]
@@ -151,6 +157,8 @@ class UnpackedGemm(Plan):
     transpose_right: bool = False
     transposed: bool = False
     columns_outer: bool = False
+    depth: int = 0
+    block: int = 0
 
 
 # -- planners ---------------------------------------------------------------------------------------------------------
@@ -189,6 +197,33 @@ def several_rows(p: Product, context: PlanContext) -> Version:
     heights = tuple([h for h in _halves(_dot_rows(context)) if rows.count is None or h <= rows.count])
     plan = UnpackedGemm(heights, DOT_COLUMNS, p.lanes, "sum", DOT_COLUMNS, columns_outer=True)
     return Version(plan, ("and", _at_least(rows, 2), _at_most(rows, SHORT_ROWS)) if rows.count is None else None, "y")
+
+
+def streamed_right(p: Product, context: PlanContext) -> Version:
+    """For some rows, and a right operand that fits no cache and is contiguous along the columns: it is read once and in
+    order, a few of its rows at a time, and added to blocks of the result, which stay in a cache."""
+    rows, columns, summed = p.rows[-1], p.columns[-1], p.sums[-1]
+    if not p.is_single or not context.masks_are_cheap or p.right_along != columns.name or not is_float(p.dtype):
+        raise NotApplicable("vectors have no masks, or it is not one product with a right operand of rows")
+    width, few = context.value(VECTORS) * p.lanes, context.value(FEW_ROWS)
+    most = context.machine.cache_bytes[-1] // 2 // (STREAM_BLOCK * DTYPES[p.dtype].bytes)
+    shared = context.machine.threads
+    fits = (_l2_elements if shared else _l1_elements)(context.machine, p.dtype)
+    conds: list[Any] = []
+    if columns.count is not None and summed.count is not None:
+        if columns.count * summed.count <= fits or summed.count < STREAM_SUM:
+            raise NotApplicable("the right operand fits a cache, or the sum is short")
+    elif columns.size and summed.size:
+        conds += [_at_least(summed, STREAM_SUM), ("<", str(fits), ("*", summed.size, columns.size))]
+    else:
+        raise NotApplicable("the extents of the columns and of the sum are no sizes")
+    if rows.count is not None and not few <= rows.count <= most:
+        raise NotApplicable("there are too few rows, or too many")
+    if rows.count is None:
+        conds += [_at_least(rows, few), _at_most(rows, most)]
+    plan = UnpackedGemm((STREAM_TILE,), (width,), p.lanes, "columns", masked=p.lanes, columns_outer=True,
+                        depth=STREAM_DEPTH, block=(SHARED_STREAM_BLOCK if shared else STREAM_BLOCK) // width)
+    return Version(plan, both(*conds) if conds else None, "w")
 
 
 def few_columns_transposed(p: Product, context: PlanContext) -> Version:
@@ -517,6 +552,6 @@ def match_product(program: LoopProgram, chain: Chain, context: PlanContext) -> P
 
 PRODUCTS = NestKind(
     "products", "Contractions of two arrays: GEMM, GEMV, batched products, convolutions.", match_product,
-    (several_rows, few_columns, few_columns_transposed, right_fits_cache, whole_tiles, batch_fits_cache,
+    (several_rows, few_columns, few_columns_transposed, streamed_right, right_fits_cache, whole_tiles, batch_fits_cache,
      few_rows, pointwise_convolution, small_images, small_batch, few_pixels_in_wide_tiles, few_pixels,
      wide_tiles, convolution, small_product, packed))
