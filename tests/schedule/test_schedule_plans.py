@@ -76,7 +76,7 @@ PLANS: tuple[tuple[str, NestKind, Any, Machine, dict[str, tuple[str, str]]], ...
         "few_rows": ("(column-reduction (lanes 8) (vectors 2) (rows 8) (block 8192))", "(or (< M 2) (< K 2))"),
         "packed": ("(packed-gemm (rows 6) (columns 16) (lanes 8) (depth 256) (panel-rows 252) (panel-columns 512) (prefetch 4) (unroll 1) (pack-along-sum))", "")}),
     ("a product whose right operand lies along the sum", contractions.PRODUCTS, product(16, right="k"), V4, {
-        "few_columns": ("(unpacked-gemm (heights 6) (widths 4 2) (lanes 16) (lanes-along sum) (row-widths 4 2))",
+        "few_columns": ("(unpacked-gemm (heights 6) (widths 4 2) (lanes 16) (lanes-along sum) (row-widths 8 2))",
                         "(and (< 0 K) (and (< 0 M) (or (or (<= N 1) (and (<= N 3) (<= 16 K))) (or (and (<= M 16) (<= 48 K)) (or (and (<= N 16) (<= 48 K)) (and (<= N 40) (<= 192 K)))))))"),
         "right_fits_cache": ("(unpacked-gemm (heights 8 3) (widths 32) (lanes 16) (lanes-along columns) (row-widths 64) (masked 16) (transpose-right))",
                  "(and (< 0 K) (and (< 0 M) (<= (* K N) 16384)))"),
@@ -139,6 +139,16 @@ PLANS: tuple[tuple[str, NestKind, Any, Machine, dict[str, tuple[str, str]]], ...
     ("a sum of rows", reductions.ROW_SUMS, total(16, (M,), (N,), True, M), V4, {
         "short_rows": ("(row-per-lane (lanes 16))", "(< N 16)"),
         "medium_rows": ("(row-reduction (lanes 16) (vectors 1) (masked))", "(and (<= N 128) (< 0 (mod N 64)))"),
+        "rows": ("(row-reduction (lanes 16) (vectors 4) (tree))", "")}),
+    ("a matrix-vector product", reductions.ROW_SUMS, total(16, (M,), (N,), True, M, shared=True), V4, {
+        "short_rows": ("(row-per-lane (lanes 16))", "(< N 16)"),
+        "matrix_vector": ("(row-reduction (lanes 16) (vectors 4) (tree) (rows 8))", "(and (<= 16 N) (<= 8 M))"),
+        "rows": ("(row-reduction (lanes 16) (vectors 4) (tree))", "")}),
+    ("a matrix-vector product of known size", reductions.ROW_SUMS,
+     total(16, (axis("m", 100),), (axis("n", 40),), True, axis("m", 100), shared=True), V4, {
+        "matrix_vector": ("(row-reduction (lanes 16) (vectors 4) (tree) (rows 8))", "")}),
+    ("a matrix-vector product of few rows", reductions.ROW_SUMS,
+     total(16, (axis("m", 7),), (axis("n", 40),), True, axis("m", 7), shared=True), V4, {
         "rows": ("(row-reduction (lanes 16) (vectors 4) (tree))", "")}),
     ("a sum of rows of 33 elements", reductions.ROW_SUMS, total(16, (M,), (axis("n", 33),), True, M), V4, {
         "medium_rows": ("(row-reduction (lanes 16) (vectors 1) (masked))", "")}),

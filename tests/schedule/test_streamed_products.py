@@ -38,3 +38,27 @@ def test_products_are_those_of_numpy(dtype: str, along_rows: bool, value: str, c
         wanted = eval(value, {"A": a, "B": b, "np": np})
         made = operator(np.asfortranarray(a) if along_rows else a, b)
         np.testing.assert_allclose(made, wanted, rtol=1e-4, atol=1e-3, err_msg=f"{rows} x {summed} x {columns}")
+
+
+VECTOR = """
+[composite]
+name = "MatrixVector"
+inputs = ["A{%s}[M K]", "x{%s}[K]"]
+outputs = ["y{%s}[M]"]
+[composite.implementation]
+lang = "python"
+code = "return %s"
+"""
+
+
+@pytest.mark.parametrize(("dtype", "value", "config"), [
+    ("float32", "A @ x", {}), ("float32", "A @ x", {"OMP": "1"}), ("float64", "A @ x", {"MARCH": "x86_64_v3"}),
+    ("float32", "np.exp(-(A @ x)) + 1", {})])
+@pytest.mark.slow
+def test_matrix_vector_products_are_those_of_numpy(dtype: str, value: str, config: dict[str, Any]) -> None:
+    draw = np.random.default_rng(1)
+    operator = caten.compile(VECTOR % (dtype, dtype, dtype, value), config=config)
+    for rows, summed in product((0, 1, 7, 8, 9, 16, 133), (0, 1, 15, 16, 17, 63, 64, 131, 1000)):
+        a, x = draw.standard_normal((rows, summed)).astype(dtype), draw.standard_normal(summed).astype(dtype) / 30
+        wanted = eval(value, {"A": a, "x": x, "np": np})
+        np.testing.assert_allclose(operator(a, x), wanted, rtol=1e-4, atol=1e-4, err_msg=f"{rows} x {summed}")

@@ -150,6 +150,24 @@ def _start_from_first_sum(draft: Draft, loop: str, buffer: str, axes: tuple[str,
     return staged
 
 
+def vectorize_sum(draft: Draft, out: Aref, lanes: int, tile: tuple[str, ...], k: str, context: PlanContext) -> None:
+    """Keep a vector accumulator for each element of a tile, inside the sum over `k`. `tile`: its loops."""
+    made = draft.split(k, lanes)
+    sums = draft.stage(made.outer, out.buffer, "partial", "register", *tile, made.inner)
+    for lane in (made.inner, *sums.over(made.inner)):
+        draft.take("vectorize", lane)
+    for axis in tile:
+        for loop in (axis, *sums.over(axis)):
+            draft.take("unroll", loop)
+    if context.machine.has_fma and is_float(out.dtype):
+        draft.take("contract", made.outer)
+    if made.tail and context.masks_are_cheap:
+        _, lane = draft.split_whole(made.tail, lanes, "pad")
+        draft.take("vectorize", lane)
+        for axis in tile:
+            draft.take("unroll", made.copies[axis])
+
+
 def stage_partial_sums(draft: Draft, outer: str, buffer: str, loops: tuple[str, ...], tree: bool) -> Staged:
     """Keep partial sums in registers, added as a `tree` unless a condition decides which of them exist."""
     made = draft.result_of(lambda d: d.stage(outer, buffer, "tree", "register", *loops),

@@ -3,14 +3,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...core.dtypes import is_float
 from ...core.expr import Const
 from ..analysis.classify import Chain, Contraction
 from ..analysis.loop_queries import trip_count
 from ..draft import Draft
 from ..plans.contractions import UnpackedGemm
 from ..plans.plan import PlanContext
-from .common_steps import accumulate_in_registers, reorder, vectorize_loop
+from .common_steps import accumulate_in_registers, reorder, vectorize_loop, vectorize_sum
 
 
 def emit_unpacked_gemm(draft: Draft, chain: Chain, c: Contraction, plan: UnpackedGemm, context: PlanContext) -> None:
@@ -133,7 +132,7 @@ def _keep_tile(draft: Draft, c: Contraction, plan: UnpackedGemm, tile: tuple[str
     if plan.lanes_along == "columns":
         _vectorize_columns(draft, c, plan, tile, k)
     else:
-        _vectorize_sum(draft, c, plan, tile, k, context)
+        vectorize_sum(draft, c.out, plan.lanes, tile, k, context)
 
 
 def _vectorize_columns(draft: Draft, c: Contraction, plan: UnpackedGemm, tile: tuple[str, ...], k: str) -> None:
@@ -150,25 +149,6 @@ def _vectorize_columns(draft: Draft, c: Contraction, plan: UnpackedGemm, tile: t
     for axis in (*groups, *rows):
         for name in (axis, *made.over(axis)):
             draft.take("unroll", name)
-
-
-def _vectorize_sum(draft: Draft, c: Contraction, plan: UnpackedGemm, tile: tuple[str, ...], k: str,
-                   context: PlanContext) -> None:
-    """Keep a vector accumulator for each element of the tile."""
-    made = draft.split(k, plan.lanes)
-    sums = draft.stage(made.outer, c.out.buffer, "partial", "register", *tile, made.inner)
-    for lane in (made.inner, *sums.over(made.inner)):
-        draft.take("vectorize", lane)
-    for axis in tile:
-        for loop in (axis, *sums.over(axis)):
-            draft.take("unroll", loop)
-    if context.machine.has_fma and is_float(c.out.dtype):
-        draft.take("contract", made.outer)
-    if made.tail and context.masks_are_cheap:
-        _, lane = draft.split_whole(made.tail, plan.lanes, "pad")
-        draft.take("vectorize", lane)
-        for axis in tile:
-            draft.take("unroll", made.copies[axis])
 
 
 def _is_shorter(draft: Draft, loop: str, count: int) -> bool:

@@ -34,6 +34,7 @@ from .common_steps import (
     stage_partial_sums,
     use_fma,
     vectorize_masked,
+    vectorize_sum,
     vectorize_tile,
 )
 
@@ -133,6 +134,9 @@ def emit_row_reduction(draft: Draft, chain: Chain, plan: RowReduction, context: 
     reorder(draft, chain, (*total.kept, *total.summed))
     if plan.block and draft.attempt(partial(_reduce_long, total=total, plan=plan, context=context)):
         return
+    if plan.rows:
+        _reduce_rows_at_once(draft, total, plan, context)
+        return
     if context.threads:
         draft.parallelize_two(*total.kept)
     if plan.masked:
@@ -143,6 +147,18 @@ def emit_row_reduction(draft: Draft, chain: Chain, plan: RowReduction, context: 
         sums = (total.out.buffer,)
         outer = vectorize_row(draft, total.summed[-1], sums, plan.lanes, plan.vectors, context, tree=plan.tree)
     use_fma(draft, outer, total.out, context)
+
+
+def _reduce_rows_at_once(draft: Draft, total: Reduction, plan: RowReduction, context: PlanContext) -> None:
+    """Reduce several rows at once (unroll-and-jam), and the rest one by one."""
+    k = total.summed[-1]
+    rows = draft.split(total.kept[-1], plan.rows)
+    if context.threads:
+        draft.parallelize_two(*total.kept[:-1], rows.outer)
+    draft.take("reorder", k, rows.inner)
+    vectorize_sum(draft, total.out, plan.lanes, (rows.inner,), k, context)
+    if rows.tail:
+        _reduce_row(draft, rows.copies[k], total, plan, context)
 
 
 def _reduce_long(draft: Draft, total: Reduction, plan: RowReduction, context: PlanContext) -> None:

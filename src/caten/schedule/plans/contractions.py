@@ -44,12 +44,13 @@ LONG_SUM = 192                  # shortest sum for dot products with up to `dots
 SKINNY_COLUMNS, MEDIUM_SUM = 16, 48     # so few columns are dot products from this length of the sum on
 MIN_COLUMNS = 3                 # would leave most lanes of a result vector empty
 DOT_COLUMNS = (4, 2)            # widths of tiles of dot products
+ROW_COLUMNS = (8, 2)            # for a single row: so many streams keep the memory busy
 SHORT_ROWS = 16                 # most rows for dot products of any width, if B is contiguous along the sum
 STREAM_DEPTH = 8                # rows of B that are read at a time in order
 STREAM_SUM = 128                # shortest sum for that: the results are copied
 STREAM_TILE = 4                 # rows of the result of a tile then
-STREAM_BLOCK = 1024             # columns of the result that stay in a cache
-SHARED_STREAM_BLOCK = 128       # if several threads work: each has some
+STREAM_BLOCK = 1024             # columns of the result that stay in the last private cache
+SHARED_STREAM_BLOCK = 128       # in L1 if several threads work: so each has some
 TRANSPOSE_ROWS = 24             # fewest rows that pay for transposing B
 REST_ROWS = 3                   # rows of the second tile: a single row of accumulators would wait for its latency
 TILE_VECTORS = 2                # vectors per row of an unpacked tile
@@ -179,7 +180,8 @@ def few_columns(p: Product, context: PlanContext) -> Version:
         cond = ("or", short, cond) if contiguous else ("and", _at_least(rows, TRANSPOSE_ROWS), cond)
     full_vector = ("and", _at_most(columns, MIN_COLUMNS), _at_least(summed, p.lanes))     # shorter sums fill no vector
     cond = nonempty((rows, summed), ("or", ("or", _at_most(columns, 1), full_vector), cond))
-    plan = UnpackedGemm((_dot_rows(context),), DOT_COLUMNS, p.lanes, "sum", DOT_COLUMNS, transpose_right=not contiguous)
+    plan = UnpackedGemm((_dot_rows(context),), DOT_COLUMNS, p.lanes, "sum", ROW_COLUMNS if contiguous else DOT_COLUMNS,
+                        transpose_right=not contiguous)
     return Version(plan, cond, "c")
 
 
@@ -206,8 +208,9 @@ def streamed_right(p: Product, context: PlanContext) -> Version:
     if not p.is_single or not context.masks_are_cheap or p.right_along != columns.name or not is_float(p.dtype):
         raise NotApplicable("vectors have no masks, or it is not one product with a right operand of rows")
     width, few = context.value(VECTORS) * p.lanes, context.value(FEW_ROWS)
-    most = context.machine.cache_bytes[-1] // 2 // (STREAM_BLOCK * DTYPES[p.dtype].bytes)
-    shared = context.machine.threads
+    shared, cache = context.machine.threads, context.machine.cache_bytes
+    block = SHARED_STREAM_BLOCK if shared else STREAM_BLOCK
+    most = (cache[0] if shared else cache[-1] // 2) // (block * DTYPES[p.dtype].bytes)
     fits = (_l2_elements if shared else _l1_elements)(context.machine, p.dtype)
     conds: list[Any] = []
     if columns.count is not None and summed.count is not None:
@@ -222,7 +225,7 @@ def streamed_right(p: Product, context: PlanContext) -> Version:
     if rows.count is None:
         conds += [_at_least(rows, few), _at_most(rows, most)]
     plan = UnpackedGemm((STREAM_TILE,), (width,), p.lanes, "columns", masked=p.lanes, columns_outer=True,
-                        depth=STREAM_DEPTH, block=(SHARED_STREAM_BLOCK if shared else STREAM_BLOCK) // width)
+                        depth=STREAM_DEPTH, block=block // width)
     return Version(plan, both(*conds) if conds else None, "w")
 
 

@@ -1,10 +1,11 @@
 """Plans of reductions (sums, maxima and so on): along rows, along columns, and short ones."""
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 from typing import Any
 
-from ...core.dtypes import DTYPES
+from ...core.dtypes import DTYPES, is_float
 from ...frozen import frozen
 from ...loop.statements import Aref, LoopProgram
 from ..analysis.classify import (
@@ -16,9 +17,11 @@ from ..analysis.classify import (
     reduces_contiguously,
     reduction,
 )
+from ..analysis.loop_queries import mentions
 from .parameters import Parameter
-from .plan import Axis, NestKind, NotApplicable, Plan, PlanContext, Version, axes_of
+from .plan import Axis, NestKind, NotApplicable, Plan, PlanContext, Version, axes_of, both
 
+JAMMED = Parameter("matvec.rows", (2, 4, 6, 8, 12), 8, what="rows of a matrix-vector product at once (unroll-and-jam)")
 TREE = Parameter("sums.tree", (0, 1), 1, what="are partial sums added as a tree?")
 BLOCK = Parameter("sums.block", (1 << 14, 1 << 16, 1 << 18), 1 << 16, what="elements per block of a long sum")
 APART = Parameter("sums.apart", (0, 1 << 16, 1 << 18), what="elements between streams summed together; 0: one stream")
@@ -42,7 +45,8 @@ class Sum:
     """A reduction as planners see it. `dtype`: of the result. `kept`, `summed`: the loops, outermost first.
     `contiguous`: is memory contiguous along the innermost summed loop? `row`: the kept loop in which the results are
     contiguous, if any. `gathers`: an access that is not contiguous in `row`. `compute_bound`: does every element take
-    an elementary function?"""
+    an elementary function? `shared`: is an array read that does not move with the innermost kept loop (the vector of a
+    matrix-vector product)?"""
 
     dtype: str
     lanes: int
@@ -52,6 +56,7 @@ class Sum:
     row: Axis | None = None
     gathers: str = ""
     compute_bound: bool = False
+    shared: bool = False
 
 
 @frozen
@@ -59,7 +64,8 @@ class RowReduction(Plan):
     """A reduction with lanes along the innermost summed loop: `vectors` accumulators, added at its end, as a `tree` or
     in order. The tail is masked; `masked`: one loop of masked vectors and no tail. One long sum is cut into blocks of
     `block` elements, so that the result does not depend on the number of threads. `stream_distance`: several streams so
-    many elements apart are read together (0: one)."""
+    many elements apart are read together (0: one). `rows`: so many are reduced at once, with one accumulator each, and
+    the rest one by one (0: all are)."""
 
     lanes: int
     vectors: int
@@ -67,6 +73,7 @@ class RowReduction(Plan):
     block: int = 0
     stream_distance: int = 0
     masked: bool = False
+    rows: int = 0
 
 
 @frozen
@@ -142,12 +149,25 @@ def short_rows(s: Sum, context: PlanContext) -> Version:
     return Version(_row_per_lane(s), ("<", last.size, str(s.lanes)), "w")
 
 
+def matrix_vector(s: Sum, context: PlanContext) -> Version:
+    """For matrix-vector products: several rows at once are several streams from memory, and load the vector once."""
+    if not s.contiguous or not s.shared or len(s.summed) != 1 or not context.machine.has_fma:
+        raise NotApplicable("it is no sum of rows that share a vector")
+    last, row = s.summed[-1], s.kept[-1]
+    least = {last: s.lanes, row: context.value(JAMMED)}
+    if any(axis.count is not None and axis.count < count for axis, count in least.items()):
+        raise NotApplicable("the rows are short, or few")
+    plan = replace(row_reduction(context, s.lanes), rows=least[row])
+    conds = [("<=", str(count), axis.size) for axis, count in least.items() if axis.size and axis.count is None]
+    return Version(plan, both(*conds) if conds else None, "g")
+
+
 def medium_rows(s: Sum, context: PlanContext) -> Version:
     """For rows of few vectors that do not fill all accumulators: one accumulator and masked vectors, since adding its
     lanes is most of the work."""
     last, longest, whole = s.summed[-1], SHORT_ROW * s.lanes, context.value(VECTORS) * s.lanes
-    if not s.contiguous or not s.kept or not context.masks_are_cheap:
-        raise NotApplicable("memory is not contiguous along rows, or vectors have no masks")
+    if not s.contiguous or not s.kept or not context.masks_are_cheap or s.shared:
+        raise NotApplicable("memory is not contiguous along rows, they share a vector, or vectors have no masks")
     plan = RowReduction(s.lanes, 1, tree=False, masked=True)
     if last.count is not None and s.lanes < last.count <= longest and last.count % whole:
         return Version(plan)
@@ -247,8 +267,11 @@ def match_reduction(program: LoopProgram, chain: Chain, context: PlanContext) ->
     refs: Any = dict.fromkeys([n for s in chain.body for n in s.unique() if isinstance(n, Aref)])
     far = [ref for ref in refs if row is not None and is_gathered(program, ref, row)]
     kept, summed = [tuple([axes[n] for n in names]) for names in (total.kept, total.summed)]
+    shared = bool(kept) and is_float(total.out.dtype) and any(
+        ref.buffer != total.out.buffer and not mentions(ref, (total.kept[-1],)) and mentions(ref, (total.summed[-1],))
+        for ref in refs)
     return Sum(total.out.dtype, lanes, kept, summed, reduces_contiguously(program, chain, total),
-               axes[row] if row is not None else None, str(far[0]) if far else "", is_compute_bound(chain.body))
+               axes[row] if row is not None else None, str(far[0]) if far else "", is_compute_bound(chain.body), shared)
 
 
 def match_short_reduction(program: LoopProgram, chain: Chain, context: PlanContext) -> Sum:
@@ -261,7 +284,7 @@ def match_short_reduction(program: LoopProgram, chain: Chain, context: PlanConte
 SHORT_SUMS = NestKind("short sums", "Reductions of few elements, a constant number of them.", match_short_reduction,
                       (tiny_rows, few_terms))
 ROW_SUMS = NestKind("sums of rows", "Reductions (sum, maximum and so on) along contiguous memory.", match_reduction,
-                    (short_rows, medium_rows, rows))
+                    (short_rows, matrix_vector, medium_rows, rows))
 COLUMN_SUMS = NestKind("sums of columns", "Reductions across rows, with contiguous results.", match_reduction,
                        (few_columns, single_column, narrow_columns, single_block, columns))
 OTHER_SUMS = NestKind("other sums", "Reductions of strided elements with results that are not contiguous.",
