@@ -62,3 +62,29 @@ def test_matrix_vector_products_are_those_of_numpy(dtype: str, value: str, confi
         a, x = draw.standard_normal((rows, summed)).astype(dtype), draw.standard_normal(summed).astype(dtype) / 30
         wanted = eval(value, {"A": a, "x": x, "np": np})
         np.testing.assert_allclose(operator(a, x), wanted, rtol=1e-4, atol=1e-4, err_msg=f"{rows} x {summed}")
+
+
+ATTENTION = """
+[composite]
+name = "OneQuery"
+inputs = ["q{float}[H 1 D]", "k{float}[H T D]", "v{float}[H T E]"]
+outputs = ["y{float}[H 1 E]"]
+[composite.implementation]
+lang = "python"
+code = '''
+s = q @ np.swapaxes(k, 1, 2)
+p = np.exp(s - s.max(axis=-1, keepdims=True))
+return (p / p.sum(axis=-1, keepdims=True)) @ v
+'''
+"""
+
+
+@pytest.mark.slow
+def test_sums_whose_terms_lie_across_the_results_gather_nothing() -> None:
+    """In a kernel of rows, too: the lanes are results, and what moves along the sum alone is the same for all."""
+    operator = caten.compile(ATTENTION, config={"MARCH": "x86_64_v4"}, sizes={"E": 64, "D": 64})
+    assert "ct_gather" not in operator.source.split("CT_API int32_t")[0].split("static void ct_one")[-1]
+    draw = np.random.default_rng(2)
+    q, k, v = [draw.standard_normal((2, t, 64)).astype(np.float32) for t in (1, 37, 37)]
+    s = np.exp(q @ k.transpose(0, 2, 1))
+    np.testing.assert_allclose(operator(q, k, v), s / s.sum(axis=-1, keepdims=True) @ v, rtol=1e-4, atol=1e-5)

@@ -1,6 +1,8 @@
 """Plans of rows that several loops pass over in turn (softmax, layer norm), and of outer-loop vectorisation."""
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ...core.expr import Const, Op, Var
 from ...core.program import Buffer
 from ...frozen import frozen
@@ -127,16 +129,15 @@ def match_passes(program: LoopProgram, chain: Chain, context: PlanContext) -> Ro
 
 
 def match_outer_loop(program: LoopProgram, chain: Chain, context: PlanContext) -> RowPasses:
-    """A loop of the chain that may fill vectors, around loops that are short or have no contiguous access: the
-    innermost whose lanes read contiguous memory, otherwise the innermost."""
+    """A loop of the chain that may fill vectors, around loops that are short or would gather: the innermost whose lanes
+    read contiguous memory, otherwise the innermost."""
     lanes, axes = _lanes(chain, context), axes_of(chain)
     refs = {n for s in chain.body for n in s.unique() if isinstance(n, Aref)}
     found: list[RowPasses] = []
     for n in reversed(range(len(chain.loops))):
         inner = loops_in(chain.loops[n].body)
         if inner and not _is_short(axes[n].count, lanes) and all(
-                _is_short(trip_count(loop), lanes) or not any(contiguous_loop(program, ref, (loop.name,))
-                                                              for ref in refs)
+                _is_short(trip_count(loop), lanes) or _would_gather(program, refs, loop.name, axes[n].name)
                 for loop in inner):
             gathers = any(is_gathered(program, ref, axes[n].name) for ref in refs)
             few_rows = all(_is_short(trip_count(loop), FEW_ROWS) for loop in inner)
@@ -144,6 +145,14 @@ def match_outer_loop(program: LoopProgram, chain: Chain, context: PlanContext) -
     if not found:
         raise NotApplicable("an inner loop may be vectorised, or the loops around them never fill a vector")
     return next((each for each in found if not each.gathers), found[0])
+
+
+def _would_gather(program: LoopProgram, refs: Iterable[Aref], inner: str, outer: str) -> bool:
+    """Would vectors along a loop gather, and those along one around it not? An access that is contiguous in the inner
+    loop and does not move with the outer one is the same for all lanes."""
+    along = [ref for ref in refs if contiguous_loop(program, ref, (inner,)) is not None]
+    return not along or (not any(mentions(ref, (outer,)) for ref in along) and any(
+        contiguous_loop(program, ref, (outer,)) is not None and mentions(ref, (inner,)) for ref in refs))
 
 
 def match_columns(program: LoopProgram, chain: Chain, context: PlanContext) -> RowPasses:
