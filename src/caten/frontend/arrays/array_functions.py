@@ -230,13 +230,15 @@ OF_LIBRARY: dict[str, str] = {
     **{name: name for name in (
         "sort", "argsort", "diff", "kron", "cross", "convolve", "count_nonzero", "copysign", "deg2rad", "rad2deg",
         "heaviside", "isclose", "allclose", "array_equal", "logaddexp", "logaddexp2", "matvec", "vecmat", "vecdot",
+        "isneginf", "isposinf", "ldexp", "nanargmax", "nanargmin", "nancumprod", "nancumsum",
         "nanmax", "nanmean", "nanmin", "nanprod", "nansum", "nanvar", "ptp", "signbit", "sinc", "take_along_axis",
         "trapezoid", "modf", "inner", "interp", "isin", "polyval", "rot90", "angle", "searchsorted", "cov", "corrcoef",
         "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh")},
     "degrees": "rad2deg", "radians": "deg2rad", "bitwise_invert": "bitwise_not", "bitwise_left_shift": "left_shift",
     "bitwise_right_shift": "right_shift", "linalg.inv": "inverse",
     **{f"linalg.{name}": name for name in ("cholesky", "det", "solve", "qr", "matrix_power", "matrix_transpose")},
-    **{f"fft.{name}": name for name in ("fft", "ifft", "rfft", "irfft", "fftn", "ifftn", "fftshift", "ifftshift")}}
+    **{f"fft.{name}": name for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftn", "ifftn", "rfftn",
+                                          "irfftn", "fftshift", "ifftshift")}}
 # What numpy has and the values of a body do not yet; `sort`, `argsort` and `searchsorted` as methods of arrays.
 LATER = frozenset((
     "sort", "argsort", "searchsorted", "partition", "argpartition", "median", "percentile", "quantile", "unique",
