@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, update_wrapper
 from inspect import Parameter, signature
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -64,6 +64,14 @@ class Jitted:
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         return self if owner is None else partial(self, owner)
+
+
+@overload
+def jit(function: Callable[..., Any], *, dynamic_shapes: DynamicShapes | None = None) -> Jitted: ...
+
+
+@overload
+def jit(function: None = None, *, dynamic_shapes: DynamicShapes | None = None) -> Callable[..., Jitted]: ...
 
 
 def jit(function: Callable[..., Any] | None = None, *, dynamic_shapes: DynamicShapes | None = None) -> Any:

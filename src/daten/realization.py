@@ -31,9 +31,7 @@ def run(wanted: Sequence[Ref]) -> None:
     calls, leaves = leaves_of(todo)
     trace = ACTIVE.get()
     formulas = None if trace is None else trace.formulas
-    if formulas is not None:
-        formulas.begins(leaves)
-    operator = _operator(todo, calls, leaves, None if formulas is None else formulas.meanings(leaves, calls))
+    operator = _operator(todo, calls, leaves, None if formulas is None else formulas.meanings(todo, leaves, calls))
     made: Any = operator(*[r.array for r in leaves])
     results = [np.asarray(array) for array in (made if isinstance(made, tuple) else (made,))]
     if trace is not None:

@@ -56,8 +56,8 @@ class ShapeFormulas:
         """The extents of the results of an operator."""
         template = call.template
         if isinstance(template, Template):
-            sizes = operator_sizes(template, call.inputs, [self.of(r) for r in call.inputs], self.variables.unite,
-                                   self.variables.fix)
+            self._begins(call.inputs)
+            sizes = operator_sizes(template, call.inputs, [self.of(r) for r in call.inputs], self._unite, self._fix)
             return [sizes.of(shape) for shape in template.output_shapes]
         if isinstance(template, ByHand | Barrier):
             return [self.of(r) for r in call.inputs[:len(call.shapes)]]
@@ -65,16 +65,27 @@ class ShapeFormulas:
 
     def _reshaped(self, call: Call, template: Reshape) -> Extents:
         if template.formulas is None:
-            self.variables.fix(*self.of(call.inputs[0]))
+            self._fix(*self.of(call.inputs[0]))
         return template.formulas or tuple([index(e) for e in call.shapes[0]])
 
-    def begins(self, leaves: Sequence[Ref]) -> None:
-        """A graph over these arrays is to run."""
-        if any(e <= 1 and not isinstance(f, Const) for r in leaves for f, e in zip(self.of(r), r.shape, strict=True)):
+    def _unite(self, a: Expr, b: Expr) -> None:
+        if not self.degenerate:
+            self.variables.unite(a, b)
+
+    def _fix(self, *formulas: Expr) -> None:
+        if not self.degenerate:
+            self.variables.fix(*formulas)
+
+    def _begins(self, inputs: Sequence[Ref]) -> None:
+        """An operator or a graph is over these."""
+        if any(e <= 1 and not isinstance(f, Const) for r in inputs for f, e in zip(self.of(r), r.shape, strict=True)):
             self.degenerate = True
 
-    def meanings(self, leaves: Sequence[Ref], calls: Sequence[Call]) -> Meanings | None:
-        """The formulas of a graph."""
+    def meanings(self, wanted: Sequence[Ref], leaves: Sequence[Ref], calls: Sequence[Call]) -> Meanings | None:
+        """The formulas of a graph that is to run; none if it is for this call alone."""
+        self._begins(leaves)
+        for r in wanted:
+            self.of(r)
         if self.degenerate:
             return None
         reshapes = {id(c): self.of(Ref(c)) for c in calls if isinstance(c.template, Reshape)}

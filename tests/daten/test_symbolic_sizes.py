@@ -90,6 +90,19 @@ def test_values_of_0_and_1_that_come_first_are_traced_apart() -> None:
     assert counts == [1, 1, 2, 2, 3, 3, 3, 3]
 
 
+def test_extents_of_1_that_vary_are_traced_apart() -> None:
+    """Of x[1:] with two rows, say: it would be repeated where others are not."""
+    def function(x: Tensor, y: Tensor) -> Any:
+        return (x[1:] - x[:-1]) * y[1:] + y[:1], (x[1:] * 2).sum(axis=0)
+    once, ran = traced(function, {"x": {0: M}, "y": {0: M}})
+    draw, counts = np.random.default_rng(0), []
+    for n in (2, 2, 5, 9, 2):
+        x, y = (Tensor(draw.standard_normal((n, 6)).astype(np.float32)) for _ in range(2))
+        _agree(once(x, y), function(x, y))
+        counts.append(len(ran))
+    assert counts == [1, 1, 2, 2, 2]
+
+
 class Network(nn.Module):
     def __init__(self) -> None:
         self.conv, self.norm, self.drop, self.last = nn.Conv2d(1, 4, 3), nn.BatchNorm(4), nn.Dropout(0.3), nn.Linear(64, 3)
@@ -188,3 +201,30 @@ def test_gpt2_is_traced_once_for_all_tokens(monkeypatch: pytest.MonkeyPatch) -> 
             logits, _ = model.forward(Tensor(np.asarray(given)), last=True)
             assert int(logits.numpy()[0].argmax()) == token
             given.append(token)
+
+
+def test_several_graphs_in_one_trace_and_arrays_without_axes() -> None:
+    """What is computed in between has extents as formulas, too."""
+    def function(x: Tensor, y: Tensor) -> Any:
+        both = apply("concatenate", x, x, axis=0).realize()
+        return (both[x.shape[0]:] + x) * y, both.shape
+    once, ran = traced(function, {"x": {0: N}})
+    for n in (4, 9, 2):
+        x, y = np.ones((n, 6), np.float32), np.asarray(3, np.float32)
+        made, shape = once(x, y)
+        np.testing.assert_array_equal(made.numpy(), 6 * x)
+        assert shape == (2 * n, 6)
+    assert len(ran) == 1
+
+
+def test_a_method_with_sizes_that_vary() -> None:
+    class Scaled:
+        factor = 3
+
+        @jit(dynamic_shapes={"x": {-1: N}})
+        def __call__(self, x: Tensor) -> Tensor:
+            return x * self.factor
+
+    scaled = Scaled()
+    for n in (5, 7):
+        np.testing.assert_array_equal(scaled(np.ones((2, n), np.float32)).numpy(), np.full((2, n), 3, np.float32))
