@@ -75,7 +75,7 @@ def index_of(shape: Shape, at: Any) -> Index:
         raise IndexError(f"too many indices: {used} for {len(shape)} axes")
     words: list[str] = []
     arrays: list[Ref] = []
-    axis = positions_count = 0
+    axis, has_positions = 0, False
     for p in parts:
         if p is Ellipsis:
             words.append("...")
@@ -98,10 +98,10 @@ def index_of(shape: Shape, at: Any) -> Index:
         else:
             for positions in _positions(p, shape, axis):
                 arrays.append(positions)
-                positions_count += 1
+                has_positions = True
                 words.append(f"x{len(arrays)}")
                 axis += 1
-    return Index(", ".join(words) or "...", tuple(arrays), bool(arrays) and not positions_count)
+    return Index(", ".join(words) or "...", tuple(arrays), bool(arrays) and not has_positions)
 
 
 def _resolved(part: Any) -> Any:

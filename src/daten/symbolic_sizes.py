@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -71,30 +72,57 @@ class Variables:
         return ", ".join([f"{n} from {self.variables[n].low} to {self.variables[n].high}" for n in names])
 
 
-class Symbolic:
+class Symbolic(ABC):
     """A number that differs from call to call: what can be asked of sizes and of what is computed from them."""
 
     __slots__ = ()
 
+    @abstractmethod
     def value(self, values: Mapping[str, int] | None = None) -> Any:
         """What it is for some values of the sizes, or in the call that is traced."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _ask(self, what: str) -> NoReturn:
-        raise NotImplementedError
+        """ValueError: it is needed as a value of Python."""
 
-    def _real(self, sign: str, a: Any, b: Any) -> Any:
-        """a sign b as a number with a fraction."""
+    @abstractmethod
+    def _compared(self, sign: str, other: Any) -> Any:
+        """Is it so for all values of the sizes? ValueError where it depends on them."""
+
+    def _combined(self, sign: str, a: Any, b: Any) -> Any:
+        """a sign b, as a number with a fraction."""
         if not all(isinstance(v, int | float | Symbolic) for v in (a, b)):
             return NotImplemented
         function = REAL[sign]
         return SymbolicFloat(lambda values: function(value_of_all(a, values), value_of_all(b, values)),
                              f"({a!r} {sign} {b!r})", self._ask)
 
-    def __truediv__(self, other: Any) -> Any: return self._real("/", self, other)
-    def __rtruediv__(self, other: Any) -> Any: return self._real("/", other, self)
-    def __pow__(self, other: Any) -> Any: return self._real("**", self, other)
-    def __rpow__(self, other: Any) -> Any: return self._real("**", other, self)
+    def __add__(self, other: Any) -> Any: return self._combined("+", self, other)
+    def __radd__(self, other: Any) -> Any: return self._combined("+", other, self)
+    def __sub__(self, other: Any) -> Any: return self._combined("-", self, other)
+    def __rsub__(self, other: Any) -> Any: return self._combined("-", other, self)
+    def __mul__(self, other: Any) -> Any: return self._combined("*", self, other)
+    def __rmul__(self, other: Any) -> Any: return self._combined("*", other, self)
+    def __truediv__(self, other: Any) -> Any: return self._combined("/", self, other)
+    def __rtruediv__(self, other: Any) -> Any: return self._combined("/", other, self)
+    def __pow__(self, other: Any) -> Any: return self._combined("**", self, other)
+    def __rpow__(self, other: Any) -> Any: return self._combined("**", other, self)
+    def __neg__(self) -> Any: return self._combined("-", 0, self)
+    def __lt__(self, other: Any) -> Any: return self._compared("<", other)
+    def __le__(self, other: Any) -> Any: return self._compared("<=", other)
+    def __gt__(self, other: Any) -> Any: return self._compared(">", other)
+    def __ge__(self, other: Any) -> Any: return self._compared(">=", other)
+    def __eq__(self, other: Any) -> Any: return self._compared("==", other)
+
+    def __ne__(self, other: Any) -> Any:
+        equal = self._compared("==", other)
+        return equal if equal is NotImplemented else not equal
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __bool__(self) -> bool:
+        return not self._compared("==", 0)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
         """np.sqrt(n) is a number too; beside an array it is the array's."""
@@ -102,10 +130,6 @@ class Symbolic:
             self._ask(f"{self!r} beside an array, in np.{ufunc.__name__},")
         return SymbolicFloat(lambda values: ufunc(*[value_of_all(v, values) for v in inputs]),
                              f"{ufunc.__name__}({', '.join(map(repr, inputs))})", self._ask)
-
-    def __bool__(self) -> bool:
-        zero: Any = 0
-        return bool(self != zero)
 
     def __index__(self) -> int: self._ask(repr(self))
     def __int__(self) -> int: self._ask(repr(self))
@@ -130,25 +154,11 @@ class SymbolicFloat(Symbolic):
     def __repr__(self) -> str:
         return self.text
 
-    def __hash__(self) -> int:
-        return id(self)
-
     def _ask(self, what: str) -> NoReturn:
         self.ask(what)
 
-    def __add__(self, other: Any) -> Any: return self._real("+", self, other)
-    def __radd__(self, other: Any) -> Any: return self._real("+", other, self)
-    def __sub__(self, other: Any) -> Any: return self._real("-", self, other)
-    def __rsub__(self, other: Any) -> Any: return self._real("-", other, self)
-    def __mul__(self, other: Any) -> Any: return self._real("*", self, other)
-    def __rmul__(self, other: Any) -> Any: return self._real("*", other, self)
-    def __neg__(self) -> Any: return self._real("*", -1.0, self)
-    def __lt__(self, other: Any) -> Any: self._ask(f"{self!r} < {other!r}")
-    def __le__(self, other: Any) -> Any: self._ask(f"{self!r} <= {other!r}")
-    def __gt__(self, other: Any) -> Any: self._ask(f"{self!r} > {other!r}")
-    def __ge__(self, other: Any) -> Any: self._ask(f"{self!r} >= {other!r}")
-    def __eq__(self, other: Any) -> Any: self._ask(f"{self!r} == {other!r}")
-    def __ne__(self, other: Any) -> Any: self._ask(f"{self!r} != {other!r}")
+    def _compared(self, sign: str, other: Any) -> Any:
+        self._ask(f"{self!r} {sign} {other!r}")
 
 
 REAL: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul,
@@ -175,60 +185,45 @@ class SymbolicSize(Symbolic):
     def __hash__(self) -> int:
         return hash(self.formula)
 
-    def _with(self, op: str, a: Any, b: Any) -> Any:
-        if not all(isinstance(v, int | SymbolicSize) for v in (a, b)):
-            return self._real(SIGNS[op], a, b)
-        return self.variables.size(Op(op, (formula_of(a), formula_of(b))))
+    def _combined(self, sign: str, a: Any, b: Any) -> Any:
+        if sign not in INTEGERS or not all(isinstance(v, int | SymbolicSize) for v in (a, b)):
+            return super()._combined(sign, a, b)
+        return self.variables.size(Op(INTEGERS[sign], (formula_of(a), formula_of(b))))
 
-    def __add__(self, other: Any) -> Any: return self._with("add", self, other)
-    def __radd__(self, other: Any) -> Any: return self._with("add", other, self)
-    def __sub__(self, other: Any) -> Any: return self._with("sub", self, other)
-    def __rsub__(self, other: Any) -> Any: return self._with("sub", other, self)
-    def __mul__(self, other: Any) -> Any: return self._with("mul", self, other)
-    def __rmul__(self, other: Any) -> Any: return self._with("mul", other, self)
-    def __neg__(self) -> Any: return self._with("sub", 0, self)
+    def __floordiv__(self, other: Any) -> Any: return self._divided(self, other)
+    def __rfloordiv__(self, other: Any) -> Any: return self._divided(other, self)
     def __mod__(self, other: Any) -> Any: return self - self // other * other
     def __rmod__(self, other: Any) -> Any: return other - other // self * self
 
-    def __floordiv__(self, other: Any) -> Any:
-        if not isinstance(other, int | SymbolicSize):
+    def _divided(self, a: Any, b: Any) -> Any:
+        """The quotient, rounded down; exact where it is for all values of the sizes."""
+        if not all(isinstance(v, int | SymbolicSize) for v in (a, b)):
             return NotImplemented
-        by = formula_of(other)
-        exact = linear(self.formula).quotient(linear(by))
-        if exact is not None and self.variables.context.proves(Op("ne", (by, index(0)))):
+        above, below = formula_of(a), formula_of(b)
+        exact = linear(above).quotient(linear(below))
+        if exact is not None and self.variables.context.proves(Op("ne", (below, index(0)))):
             return self.variables.size(expression(exact))
-        return self._with("floordiv", self, other)
+        return self.variables.size(Op("floordiv", (above, below)))
 
-    def __rfloordiv__(self, other: Any) -> Any: return self._with("floordiv", other, self)
-
-    def _compared(self, op: str, other: Any) -> Any:
+    def _compared(self, sign: str, other: Any) -> Any:
         if not isinstance(other, int | SymbolicSize):
             return NotImplemented
-        condition = Op(op, (self.formula, formula_of(other)))
+        condition = Op(COMPARISONS[sign], (self.formula, formula_of(other)))
         if self.variables.context.proves(condition):
             return True
         if self.variables.context.refutes(condition):
             return False
-        self._ask(f"{self!r} {SIGNS[op]} {other!r}")
-
-    def __lt__(self, other: Any) -> Any: return self._compared("lt", other)
-    def __le__(self, other: Any) -> Any: return self._compared("le", other)
-    def __gt__(self, other: Any) -> Any: return self._compared("gt", other)
-    def __ge__(self, other: Any) -> Any: return self._compared("ge", other)
-
-    def __eq__(self, other: Any) -> Any:
-        if isinstance(other, SymbolicSize) and linear(self.formula) == linear(other.formula):
-            return True
-        return self._compared("eq", other)
-
-    def __ne__(self, other: Any) -> Any:
-        equal = self.__eq__(other)
-        return equal if equal is NotImplemented else not equal
+        self._ask(f"{self!r} {sign} {other!r}")
 
     def _ask(self, what: str) -> NoReturn:
         raise ValueError(f"jit: {what} is asked for as a value of Python, and differs from call to call: "
                          f"{self.variables.ranges(self.formula)}. Give it to an operator of tensors instead, or leave "
                          f"its axis out of dynamic_shapes: then there is a trace for each value")
+
+
+INTEGERS = {"+": "add", "-": "sub", "*": "mul"}
+COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq"}
+SIGNS = {**{op: sign for sign, op in INTEGERS.items()}, "floordiv": "//", "mod": "%"}
 
 
 def text_of(formula: Expr, inside: bool = False) -> str:
@@ -241,9 +236,6 @@ def text_of(formula: Expr, inside: bool = False) -> str:
             return str(formula.value)
     return formula.name if isinstance(formula, Name) else show(formula, 1 << 30)
 
-
-SIGNS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%",
-         "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "=="}
 
 
 def formula_of(size: Any) -> Expr:

@@ -176,9 +176,9 @@ def test_wrong_sizes_and_declarations_are_refused() -> None:
         jit(lambda x, y: x, dynamic_shapes={"x": {0: M}, "y": {0: Var("m", 1, 3)}})
     with pytest.raises(TypeError, match="a Var or None for each axis"):
         jit(lambda x: x, dynamic_shapes={"x": {0: 4}})
-    for wrong in (("2n",), ("n", 3, 2), ("n", -1)):
+    for name, low, high in (("2n", 0, 1), ("n", 3, 2), ("n", -1, 1)):
         with pytest.raises(ValueError, match="Var"):
-            Var(*wrong)       # type: ignore[arg-type]   # some are no names
+            Var(name, low, high)
 
 
 def test_gpt2_is_traced_once_for_all_tokens(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -482,7 +482,7 @@ def test_constant_sizes_smaller_than_a_tile() -> None:
 @pytest.mark.parametrize(("sizes", "plan"), [
     ((64, 64, 64), "(unpacked-gemm (heights 8 3)"), ((500, 500, 500), "(packed-gemm"),
     ((1000, 8, 1000), "(unpacked-gemm (heights 6)"), ((1, 1000, 1000), "(column-reduction"),
-    ((9, 1000, 1000), "(unpacked-gemm (heights 4)"),
+    ((9, 1000, 1000), "(streamed-gemm (rows 4)"),
 ])
 def test_sizes_known_at_compile_time_have_the_plan_of_such_calls(sizes: tuple[int, int, int], plan: str) -> None:
     """M, N, K. The conditions on the sizes are decided: there is one version, and no copy of the nest."""

@@ -60,7 +60,7 @@ PLANS: tuple[tuple[str, NestKind, Any, Machine, dict[str, tuple[str, str]]], ...
     ("a product of rows and columns", contractions.PRODUCTS, product(16), V4, {
         "few_columns": ("(unpacked-gemm (heights 6) (widths 4 2) (lanes 16) (lanes-along sum) (row-widths 4 2) (transpose-right))",
                         "(and (< 0 K) (and (< 0 M) (or (or (<= N 1) (and (<= N 3) (<= 16 K))) (and (<= 24 M) (or (and (<= N 16) (<= 48 K)) (and (<= N 40) (<= 192 K)))))))"),
-        "streamed_right": ("(unpacked-gemm (heights 4) (widths 32) (lanes 16) (lanes-along columns) (masked 16) (columns-outer) (depth 8) (block 32))",
+        "streamed_right": ("(streamed-gemm (rows 4) (columns 32) (lanes 16) (depth 8) (block 32))",
                            "(and (<= 128 K) (and (< 16384 (* K N)) (and (<= 2 M) (<= M 128))))"),
         "right_fits_cache": ("(unpacked-gemm (heights 8 3) (widths 32) (lanes 16) (lanes-along columns) (row-widths 64) (masked 16))",
                  "(and (< 0 K) (and (< 0 M) (and (or (<= 2 K) (< N 512)) (or (<= (* K N) 16384) (and (<= M 24) (<= (* K N) 131072))))))"),
@@ -69,7 +69,7 @@ PLANS: tuple[tuple[str, NestKind, Any, Machine, dict[str, tuple[str, str]]], ...
     ("the same on 16 registers", contractions.PRODUCTS, product(8), V3, {
         "few_columns": ("(unpacked-gemm (heights 2) (widths 4 2) (lanes 8) (lanes-along sum) (row-widths 4 2) (transpose-right))",
                         "(and (< 0 K) (and (< 0 M) (or (or (<= N 1) (and (<= N 3) (<= 8 K))) (and (<= 24 M) (or (and (<= N 16) (<= 48 K)) (and (<= N 40) (<= 192 K)))))))"),
-        "streamed_right": ("(unpacked-gemm (heights 4) (widths 16) (lanes 8) (lanes-along columns) (masked 8) (columns-outer) (depth 8) (block 64))",
+        "streamed_right": ("(streamed-gemm (rows 4) (columns 16) (lanes 8) (depth 8) (block 64))",
                            "(and (<= 128 K) (and (< 16384 (* K N)) (and (<= 2 M) (<= M 64))))"),
         "right_fits_cache": ("(unpacked-gemm (heights 4 3) (widths 16) (lanes 8) (lanes-along columns) (row-widths 32) (masked 8))",
                  "(and (< 0 K) (and (< 0 M) (and (or (<= 2 K) (< N 512)) (or (<= (* K N) 16384) (and (<= M 24) (<= (* K N) 65536))))))"),
@@ -83,7 +83,7 @@ PLANS: tuple[tuple[str, NestKind, Any, Machine, dict[str, tuple[str, str]]], ...
         "packed": ("(packed-gemm (rows 8) (columns 32) (lanes 16) (depth 256) (panel-rows 512) (panel-columns 1024) (prefetch 4) (unroll 1) (pack-along-sum) (transpose-right))", "")}),
     ("a product of a left operand that lies along the rows", contractions.PRODUCTS, product(16, left="m"), V4, {
         "few_columns_transposed": ("(unpacked-gemm (heights 8 3) (widths 32) (lanes 16) (lanes-along columns) (row-widths 64) (masked 16) (transposed))", "(and (< 0 K) (and (< 0 N) (<= N 8)))"),
-        "streamed_right": ("(unpacked-gemm (heights 4) (widths 32) (lanes 16) (lanes-along columns) (masked 16) (columns-outer) (depth 8) (block 32))",
+        "streamed_right": ("(streamed-gemm (rows 4) (columns 32) (lanes 16) (depth 8) (block 32))",
                            "(and (<= 128 K) (and (< 16384 (* K N)) (and (<= 2 M) (<= M 128))))"),
         "right_fits_cache": ("(unpacked-gemm (heights 8 3) (widths 32) (lanes 16) (lanes-along columns) (row-widths 64) (masked 16))",
                  "(and (< 0 K) (and (< 0 M) (and (or (<= 2 K) (< N 512)) (or (<= (* K N) 16384) (and (<= M 24) (<= (* K N) 131072))))))"),
@@ -99,13 +99,13 @@ PLANS: tuple[tuple[str, NestKind, Any, Machine, dict[str, tuple[str, str]]], ...
         "packed": ("(packed-gemm (rows 8) (columns 32) (lanes 16) (depth 256) (panel-rows 512) (panel-columns 1024) (prefetch 4) (unroll 1) (pack-along-sum) (transpose-right))", "")}),
     ("a product of weights that lie along the columns", contractions.PRODUCTS,
      Product("f32", 16, (), (M,), (axis("n", 768),), (axis("k", 3072),), "k", "n"), V4, {
-        "streamed_right": ("(unpacked-gemm (heights 4) (widths 32) (lanes 16) (lanes-along columns) (masked 16) (columns-outer) (depth 8) (block 32))",
+        "streamed_right": ("(streamed-gemm (rows 4) (columns 32) (lanes 16) (depth 8) (block 32))",
                            "(and (<= 2 M) (<= M 128))"),
         "few_rows": ("(column-reduction (lanes 16) (vectors 2) (rows 8) (block 8192))", "(< M 2)"),
         "packed": ("(packed-gemm (rows 8) (columns 32) (lanes 16) (depth 256) (panel-rows 512) (panel-columns 1024) (prefetch 4) (unroll 1) (pack-along-sum))", "")}),
     ("a product of five rows and such weights, on threads", contractions.PRODUCTS,
      Product("f32", 16, (), (axis("m", 5),), (axis("n", 768),), (axis("k", 768),), "k", "n"), SHARED, {
-        "streamed_right": ("(unpacked-gemm (heights 4) (widths 32) (lanes 16) (lanes-along columns) (masked 16) (columns-outer) (depth 8) (block 4))", "")}),
+        "streamed_right": ("(streamed-gemm (rows 4) (columns 32) (lanes 16) (depth 8) (block 4))", "")}),
     ("a product of five rows and such weights", contractions.PRODUCTS,
      Product("f32", 8, (), (axis("m", 5),), (axis("n", 768),), (axis("k", 768),), "k", "k"), V3, {
         "several_rows": ("(unpacked-gemm (heights 2) (widths 4 2) (lanes 8) (lanes-along sum) (row-widths 4 2) (columns-outer))", "")}),

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..analysis.classify import Chain, Contraction, contraction
 from ..draft import Draft
-from ..plans.contractions import PackedConvolution, PackedGemm, UnpackedGemm
+from ..plans.contractions import PackedConvolution, PackedGemm, StreamedGemm, UnpackedGemm
 from ..plans.gpu import ColumnsInBlocks, GroupPerRow, GroupReduction, SharedGemm, SharedTranspose, ThreadPerElement
 from ..plans.maps import ScalarLoops, VectorLoop
 from ..plans.plan import NotApplicable, Plan, PlanContext
@@ -38,6 +38,7 @@ from . import (
 OF_PRODUCTS: dict[type[Plan], Callable[[Draft, Chain, Contraction, Any, PlanContext], None]] = {
     SharedGemm: gpu_steps.emit_shared_gemm, PackedGemm: packed_gemm.emit_packed_gemm,
     PackedConvolution: packed_convolution.emit_packed_convolution, UnpackedGemm: unpacked_gemm.emit_unpacked_gemm,
+    StreamedGemm: unpacked_gemm.emit_streamed_gemm,
 }
 OF_LOOPS: dict[type[Plan], Callable[[Draft, Chain, Any, PlanContext], None]] = {
     VectorLoop: vector_loops.emit_vector_loop, ScalarLoops: vector_loops.emit_scalar_loops,

@@ -7,7 +7,7 @@ from ...core.expr import Const
 from ..analysis.classify import Chain, Contraction
 from ..analysis.loop_queries import trip_count
 from ..draft import Draft
-from ..plans.contractions import UnpackedGemm
+from ..plans.contractions import StreamedGemm, UnpackedGemm
 from ..plans.plan import PlanContext
 from .common_steps import accumulate_in_registers, reorder, vectorize_loop, vectorize_sum
 
@@ -17,9 +17,6 @@ def emit_unpacked_gemm(draft: Draft, chain: Chain, c: Contraction, plan: Unpacke
     if plan.transposed:
         c = c.transposed
     i, j, k = c.rows[-1], c.columns[-1], c.sums[-1]
-    if plan.depth:
-        _stream(draft, chain, c, plan, context)
-        return
     if plan.columns_outer:
         reorder(draft, chain, (j, i, k))
         _panels(draft, c, plan, j, i, k, context)
@@ -43,13 +40,13 @@ def emit_unpacked_gemm(draft: Draft, chain: Chain, c: Contraction, plan: Unpacke
     _tile_columns(draft, c, plan, (), j, k, context)
 
 
-def _stream(draft: Draft, chain: Chain, c: Contraction, plan: UnpackedGemm, context: PlanContext) -> None:
+def emit_streamed_gemm(draft: Draft, chain: Chain, c: Contraction, plan: StreamedGemm, context: PlanContext) -> None:
     """Read the right operand in order, a few rows at a time. The results of a block of columns and the left operand are
     packed, so that rows which lie a multiple of a page apart do not evict each other from the cache."""
     i, j, k = c.rows[-1], c.columns[-1], c.sums[-1]
-    (width,) = plan.widths
+    tile = UnpackedGemm((plan.rows,), (plan.columns,), plan.lanes, "columns", masked=plan.lanes)
     reorder(draft, chain, (j, k, i))
-    made = draft.split(j, width)
+    made = draft.split(j, plan.columns)
     blocks, tiles = draft.split_whole(made.outer, plan.block, "min")
     if context.threads:
         draft.parallelize(blocks)
@@ -63,15 +60,15 @@ def _stream(draft: Draft, chain: Chain, c: Contraction, plan: UnpackedGemm, cont
     left = draft.stage(steps.outer, c.left.buffer, "read", "scratch", steps.outer, i, steps.inner)
     for name in left.usual(steps.inner):
         draft.try_steps(("vectorize", name))
-    _tile_rows(draft, inside, plan, made.inner, i, steps.inner, context)
+    _tile_rows(draft, inside, tile, made.inner, i, steps.inner, context)
     if steps.tail:
-        tile, column = [steps.copies[name] for name in (tiles, made.inner)]
-        draft.take("reorder", tile, steps.copies[i], column, steps.tail)
-        _keep_tile(draft, inside, plan, (column,), steps.tail, context)                # few rows of B are left
+        column = steps.copies[made.inner]
+        draft.take("reorder", steps.copies[tiles], steps.copies[i], column, steps.tail)
+        _keep_tile(draft, inside, tile, (column,), steps.tail, context)                # few rows of B are left
     if made.tail:
         j, k, i = made.tail, made.copies[k], made.copies[i]
-        column = draft.split_whole(j, plan.masked, "pad")[1]
-        _tile_rows(draft, c, plan, column, i, k, context)
+        column = draft.split_whole(j, plan.lanes, "pad")[1]
+        _tile_rows(draft, c, tile, column, i, k, context)
 
 
 def _panels(draft: Draft, c: Contraction, plan: UnpackedGemm, j: str, i: str, k: str, context: PlanContext) -> None:

@@ -146,8 +146,7 @@ class UnpackedGemm(Plan):
     height, then one by one; columns likewise by `widths`, then by masked vectors of `masked` lanes (0: one by one).
     `row_widths`: the widths for single rows. `lanes_along`: lanes lie along the `columns` or the `sum`.
     `transpose_right`: B is copied first, to be contiguous along the lanes. `transposed`: Cᵀ = Bᵀ · Aᵀ is computed.
-    `columns_outer`: the loop over columns is outside that over rows, so that B is read once. `depth`: then, the sum is
-    blocked by so much (0: it is not), outside of the tiles of `block` columns: B is read in order, row by row."""
+    `columns_outer`: the loop over columns is outside that over rows, so that B is read once."""
 
     heights: tuple[int, ...]
     widths: tuple[int, ...]
@@ -158,8 +157,19 @@ class UnpackedGemm(Plan):
     transpose_right: bool = False
     transposed: bool = False
     columns_outer: bool = False
-    depth: int = 0
-    block: int = 0
+
+
+@frozen
+class StreamedGemm(Plan):
+    """A GEMM that reads B in place and in order, `depth` rows at a time, and adds to blocks of `block` tiles of
+    `columns` columns of the result, which are packed as the rows of A are. `rows`: of a register tile; the rows that
+    fill none are computed one by one, and columns by masked vectors."""
+
+    rows: int
+    columns: int
+    lanes: int
+    depth: int
+    block: int
 
 
 # -- planners ---------------------------------------------------------------------------------------------------------
@@ -224,8 +234,7 @@ def streamed_right(p: Product, context: PlanContext) -> Version:
         raise NotApplicable("there are too few rows, or too many")
     if rows.count is None:
         conds += [_at_least(rows, few), _at_most(rows, most)]
-    plan = UnpackedGemm((STREAM_TILE,), (width,), p.lanes, "columns", masked=p.lanes, columns_outer=True,
-                        depth=STREAM_DEPTH, block=block // width)
+    plan = StreamedGemm(STREAM_TILE, width, p.lanes, STREAM_DEPTH, block // width)
     return Version(plan, both(*conds) if conds else None, "w")
 
 
