@@ -165,11 +165,8 @@ class VariableShapes:
             found[axis] = v.name
         return tuple(found)
 
-    def formulas(self, inputs: Any, named: Any, sizes: Mapping[str, int]) -> Formulas | None:
-        """The sizes in the trace of a call, and the extents of the arrays in its arguments; none if an extent is 0 or
-        1, which means other operators."""
-        if any(n <= 1 for n in sizes.values()):
-            return None
+    def formulas(self, inputs: Any, named: Any, sizes: Mapping[str, int]) -> Formulas:
+        """The sizes in the trace of a call, and the extents of the arrays in its arguments."""
         shapes: list[Extents] = []
         for name, argument in self.arguments(inputs, named):
             own: list[np.ndarray] = []

@@ -18,8 +18,8 @@ from .templates import Barrier, ByHand, Reshape, Template
 
 
 class ShapeFormulas:
-    """The formulas of arrays and results. `degenerate`: an extent that varies is 0 or 1 in this call, and so the graph
-    is for this extent alone."""
+    """The formulas of arrays and results. `degenerate`: an extent that varies is 0 or 1 in this call, which may mean
+    other operators (an axis of 1 is repeated), and so the trace is for these sizes alone."""
 
     def __init__(self, variables: Variables) -> None:
         self.variables = variables

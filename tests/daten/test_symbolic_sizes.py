@@ -71,7 +71,7 @@ def _agree(made: Any, wanted: Any) -> None:
 def test_sizes_that_are_equal_in_the_traced_call_stay_apart() -> None:
     """Both are 6, as is a constant axis: the program is for sizes that differ all the same."""
     def function(x: Tensor, y: Tensor) -> Any:
-        return x.sum(axis=1), y @ x.T, x.reshape(-1, 3, 2).sum(axis=0)
+        return x.sum(axis=1), y @ x.T, x.reshape(-1, 3, 2).sum(axis=0), x.reshape(6, -1) * 2
     once, ran = traced(function, {"x": {0: N}, "y": {0: M}})
     draw = np.random.default_rng(0)
     for n, m in ((6, 6), (4, 9), (9, 4), (6, 2)):
