@@ -152,7 +152,11 @@ class GraphExtents:
             source, shape = call.inputs[0], call.shapes[0]
             old, new = self.of(source), list[Expr]()
             meant = None if self._meanings is None else self._meanings.of_reshapes[id(call)]
-            for ours, theirs in groups_of(source.shape, shape):
+            groups = list(groups_of(source.shape, shape))
+            if meant is not None and not all(self._means(product_of(old[ours]), product_of(meant[theirs]))
+                                             for ours, theirs in groups):       # equal in the traced call alone
+                groups = [(slice(None), slice(None))]
+            for ours, theirs in groups:
                 new += self._reshaped(old[ours], shape[theirs], None if meant is None else meant[theirs])
             self.results[id(call), 0] = tuple(new)
             self.splits.append(tuple(new))
