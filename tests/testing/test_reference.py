@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import caten
 from caten.compiler import build
 from caten.core.program import Reference
 from caten.frontend.spec import SpecText
@@ -38,3 +39,64 @@ def test_without_a_compiler_it_is_interpreted(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(reference, "INTERPRETED_STEPS", -1)
     expected = reference.expected_of(op, {"N": 2, "a": np.float32(2), "x": np.ones(2, np.float32), "y": np.ones(2, np.float32)}, options, None)
     assert expected.values["y"].tolist() == [3, 3]
+
+
+NEWTON = """
+[composite]
+name = "Root"
+inputs = ["x{T}[N]"]
+outputs = ["y{T}[N]"]
+
+[composite.implementation]
+lang = "python"
+code = '''
+for i in range(N):
+    r = x[i] + 1
+    for step in range(60):
+        if abs(r * r - x[i]) > LIMIT * x[i]:
+            r = (r + x[i] / r) / 2
+    y[i] = r
+'''
+
+[composite.test]
+code = "lambda x: np.sqrt(x)"
+tolerance = TOLERANCE
+
+[[composite.test.case]]
+name = "roots"
+instance = "x=float32[N]"
+sizes = { N = 3 }
+input = { x = [2.0, 3.0, 90000.0] }
+
+[[composite.test.case]]
+name = "nought"
+instance = "x=float64[N]"
+sizes = { N = 2 }
+input = { x = [0.0, 0.0] }
+"""
+
+
+@pytest.mark.parametrize(("tolerance", "limit", "passed"), [("4", "3e-7", [True, True]), ("4", "1e-2", [False, True]), ("100000000", "1e-2", [True, True])])
+def test_a_spec_states_a_tolerance(tolerance: str, limit: str, passed: list[bool]) -> None:
+    cases = caten.test(NEWTON.replace("TOLERANCE", tolerance).replace("LIMIT", limit)).files[0].cases
+    assert [c.passed for c in cases] == passed
+    assert not any(o.loose for c in cases for o in c.outputs)
+
+
+def test_integers_have_no_tolerance() -> None:
+    spec = """
+[composite]
+name = "Twice"
+inputs = ["k{int32}[N]"]
+outputs = ["m{int32}[N]"]
+[composite.implementation]
+lang = "python"
+code = "return k * 2"
+[composite.test]
+code = "lambda k: k * 2 + 1"
+tolerance = 1000
+[[composite.test.case]]
+name = "three"
+sizes = { N = 3 }
+"""
+    assert [c.status for c in caten.test(spec).files[0].cases] == ["wrong"]

@@ -227,6 +227,13 @@ class Reference(Fact, head="reference"):
     column: int
 
 
+class Tolerance(Fact, head="tolerance"):
+    """`(tolerance 100)`: the greatest error that passes the spec's tests, in units in the last place of the greatest
+    value of an output."""
+
+    ulps: int
+
+
 class GradientBody(Fact, head="gradient-body"):
     """`(gradient-body "return grad_y * y" 20 8)`: the spec's body of its gradient, and where it starts."""
 

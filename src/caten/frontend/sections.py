@@ -9,7 +9,19 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ..core.dtypes import DTYPES
-from ..core.program import AnyAxes, At, Case, Fact, Fusion, GradientBody, InOrder, Reference, Schedule, Setting
+from ..core.program import (
+    AnyAxes,
+    At,
+    Case,
+    Fact,
+    Fusion,
+    GradientBody,
+    InOrder,
+    Reference,
+    Schedule,
+    Setting,
+    Tolerance,
+)
 from ..core.text import Atom, Form, Quoted, flat, read_forms
 from ..errors import CatenError, Diagnostic, Place, did_you_mean, error
 from ..options import Instance
@@ -55,6 +67,8 @@ def _reference(table: dict[str, Any], path: Path, places: Locations) -> Iterator
     if code.strip():
         start = places.inside(*path, "code")(0)
         yield Reference("lisp" if language_of(code) == "lisp" else "python", code, start.line, start.column)
+    if "tolerance" in table:
+        yield Tolerance(table["tolerance"])
 
 
 def _gradient(table: dict[str, Any], path: Path, places: Locations) -> Iterator[Fact | Diagnostic]:

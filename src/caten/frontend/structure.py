@@ -32,6 +32,7 @@ from ..core.program import (
     Signature,
     Size,
     Source,
+    Tolerance,
 )
 from ..frozen import frozen
 from ..loop.statements import Aref, For, Let, Local, Vref
@@ -47,7 +48,7 @@ NAMES: dict[type[Node], tuple[str, ...]] = {
     Out: ("name", "source"), Named: ("value",),
 }
 # Clauses about spelling, documentation and tests, which produce no code.
-NO_PART = (Doc, Source, Signature, AnyAxes, At, Attribute, Reference, GradientBody, Case)
+NO_PART = (Doc, Source, Signature, AnyAxes, At, Attribute, Reference, Tolerance, GradientBody, Case)
 
 
 P = TypeVar("P", bound=Program)

@@ -61,7 +61,7 @@ def check(result: Any, reference: Any, bound: Any, loose: Any, dtype: str) -> Co
         rounded = expected.astype(like)
         parts = [(got.real, expected.real, rounded.real), (got.imag, expected.imag,
                                                            rounded.imag)][:2 if np.iscomplexobj(expected) else 1]
-        one_ulp = _spacing(_length([np.where(np.isfinite(e), e, 0.0) for _, e, _ in parts]), real)
+        one_ulp = spacing(_length([np.where(np.isfinite(e), e, 0.0) for _, e, _ in parts]), real)
         error = _length([_error(g, e, r, TOLERANCE * limit + one_ulp, real) for g, e, r in parts])
         beyond = np.maximum(error - one_ulp, 0.0)
         ratio = np.where(beyond == 0, 0.0, beyond / limit)
@@ -83,7 +83,7 @@ def _length(parts: list[Any]) -> Any:
     return np.abs(parts[0]) if len(parts) == 1 else np.hypot(*parts)
 
 
-def _spacing(size: Any, dtype: str) -> Any:
+def spacing(size: Any, dtype: str) -> Any:
     """The distance between neighbouring numbers of a float type near `size`."""
     precision, last, greatest = FORMATS[dtype]
     return np.ldexp(1.0, np.maximum(np.frexp(np.minimum(size, greatest))[1] - precision, last))

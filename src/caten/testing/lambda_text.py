@@ -32,7 +32,7 @@ _BUILTINS = ("abs all any bool complex divmod enumerate float int len list "
 NUMPY = tuple(f"{_UFUNCS} {_FUNCTIONS} {_TYPES} pi e inf nan newaxis".split())
 MATH = tuple([n for n in dir(math) if not n.startswith("_")])
 _FOURIER = "fft fft2 fftfreq fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfftn rfft rfftfreq rfftn"
-_LINEAR = "cholesky det inv matrix_power norm solve"
+_LINEAR = "cholesky cond det eigh eigvalsh inv matrix_power matrix_rank norm pinv qr slogdet solve svd"
 MODULES: dict[str, tuple[str, ...]] = {"math": MATH} | {
     f"{numpy}{name}": functions for numpy in ("np", "numpy")
     for name, functions in (("", NUMPY), (".fft", tuple(_FOURIER.split())), (".linalg", tuple(_LINEAR.split())))}

@@ -10,9 +10,9 @@ import numpy as np
 
 from ..attach import runtime_of, target_of
 from ..compiler import Built, Compilation
-from ..core.dtypes import DTYPES
+from ..core.dtypes import DTYPES, part
 from ..core.numpy_types import kind_of, numpy_dtype
-from ..core.program import Attribute, Buffer, Outputs, Program, Reference, Scalar, Source, Target
+from ..core.program import Attribute, Buffer, Outputs, Program, Reference, Scalar, Source, Target, Tolerance
 from ..errors import CatenError, Place, error
 from ..frontend.generic_signature import tuples
 from ..frontend.lambdas import reference_program
@@ -24,6 +24,7 @@ from ..options import Options
 from ..runtime import work_formulas
 from ..runtime.protocol import Unavailable
 from ..semantics import comparison, interpret, oracle
+from ..semantics.comparison import spacing
 from . import isolate
 from .lambda_text import check_parameters
 from .numpy_lambda import Lambda
@@ -68,7 +69,27 @@ class Expected:
 
 def expected_of(op: OpProgram, arguments: Mapping[str, Any], options: Options,
                 expected: Mapping[str, np.ndarray] | None) -> Expected:
-    """The oracle's values and bounds; the values of the spec's own reference where it has one."""
+    """The oracle's values and bounds; the values of the spec's own reference where it has one, and the bounds of its
+    own tolerance."""
+    found = _expected(op, arguments, options, expected)
+    stated = op.first(Tolerance)
+    return found if stated is None else _tolerated(op, found, stated.ulps)
+
+
+def _tolerated(op: OpProgram, found: Expected, ulps: int) -> Expected:
+    """With bounds of `ulps` units in the last place of the greatest value of each output; no element is on an edge."""
+    bounds = {}
+    for name, value in found.values.items():
+        dtype = op.buffers[name].type
+        greatest = np.max(np.abs(value), initial=0.0, where=np.isfinite(value))
+        unit = spacing(greatest, part(dtype)) if DTYPES[dtype].kind in ("float", "complex") else 0.0
+        bounds[name] = np.full(value.shape, ulps * unit / comparison.TOLERANCE)
+    return replace(found, bounds=bounds,
+                   loose={name: np.zeros(value.shape, np.uint8) for name, value in found.values.items()})
+
+
+def _expected(op: OpProgram, arguments: Mapping[str, Any], options: Options,
+              expected: Mapping[str, np.ndarray] | None) -> Expected:
     exact = _oracle(op, arguments, options)
     if expected is not None:
         return replace(exact, what="the case's arrays", values=_checked(op, expected, arguments, None))

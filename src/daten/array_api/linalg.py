@@ -1,5 +1,5 @@
-"""The extension `linalg` of the standard. Decompositions of single matrices that the library has are kernels. What it
-has not (singular values, eigenvalues), and those of stacks of matrices, NumPy computes at once."""
+"""The extension `linalg` of the standard, of the library's operators. NumPy computes at once what they are not made
+for: complex matrices, empty ones, a square Q of a tall matrix, and tolerances that differ between matrices."""
 from __future__ import annotations
 
 from collections import namedtuple
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..tensor import Tensor, apply, one
+from . import elementwise, reductions
 from .data_types import isdtype
 from .linear_algebra import matmul, matrix_transpose, tensordot, vecdot
 from .manipulation import broadcast_arrays, moveaxis
@@ -20,40 +21,45 @@ SVDResult = namedtuple("SVDResult", ["U", "S", "Vh"])
 
 
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
-    """The triangular L with L Lᵀ = x of a positive definite matrix; `upper`: its conjugate transpose."""
-    lower = one("cholesky", x) if _is_single(x) else Tensor(np.linalg.cholesky(x.numpy()))
+    """The triangular L with L Lᵀ = x of positive definite matrices; `upper`: its conjugate transpose."""
+    if _is_real(x):
+        lower = one("cholesky", x)
+        return matrix_transpose(lower) if upper else lower
+    lower = Tensor(np.linalg.cholesky(x.numpy()))
     return Tensor(np.conj(np.swapaxes(lower.numpy(), -1, -2))) if upper else lower
 
 
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """The X with x1 X = x2."""
-    if _is_single(x1) and x2.ndim in (1, 2) and x1.dtype == x2.dtype and x1.size:
-        made = one("solve", x1, x2 if x2.ndim == 2 else x2.reshape(-1, 1))
-        return made if x2.ndim == 2 else made.reshape(-1)
+    """The X with x1 X = x2. An x2 of one axis is a vector, of more axes matrices."""
+    if _is_real(x1) and x1.dtype == x2.dtype and x2.size:
+        made = one("solve", x1, x2 if x2.ndim > 1 else x2.reshape(-1, 1))
+        return made if x2.ndim > 1 else made[..., 0]
     if x2.ndim == 1:
         return Tensor(np.linalg.solve(x1.numpy(), x2.numpy()[:, None])[..., 0])
     return Tensor(np.linalg.solve(x1.numpy(), x2.numpy()))
 
 
 def inv(x: Tensor, /) -> Tensor:
-    """The inverse of a matrix."""
-    return one("inverse", x) if _is_single(x) and x.size else Tensor(np.linalg.inv(x.numpy()))
+    """The inverse of matrices."""
+    return one("inverse", x) if _is_real(x) else Tensor(np.linalg.inv(x.numpy()))
 
 
 def det(x: Tensor, /) -> Tensor:
-    """The determinant."""
-    return one("det", x) if _is_single(x) and x.size else Tensor(np.linalg.det(x.numpy()))
+    """The determinant of matrices."""
+    return one("det", x) if _is_real(x) else Tensor(np.linalg.det(x.numpy()))
 
 
 def slogdet(x: Tensor, /) -> Any:
     """The sign of the determinant and the logarithm of its absolute value."""
+    if _is_real(x):
+        return SlogdetResult(*apply("slogdet", x))
     found = np.linalg.slogdet(x.numpy())
     return SlogdetResult(Tensor(found.sign), Tensor(found.logabsdet))
 
 
 def qr(x: Tensor, /, *, mode: str = "reduced") -> Any:
     """The orthogonal Q and the triangular R with Q R = x."""
-    if mode == "reduced" and _is_single(x) and x.shape[0] >= x.shape[1] > 0:
+    if mode == "reduced" and _is_real(x):
         return QRResult(*apply("qr", x))
     found = np.linalg.qr(x.numpy(), mode)                    # type: ignore[call-overload]   # a text that it knows
     return QRResult(Tensor(found[0]), Tensor(found[1]))
@@ -61,32 +67,40 @@ def qr(x: Tensor, /, *, mode: str = "reduced") -> Any:
 
 def svd(x: Tensor, /, *, full_matrices: bool = True) -> Any:
     """The singular value decomposition U S Vh = x."""
+    if _is_real(x):
+        return SVDResult(*apply("svd", x, full_matrices=full_matrices))
     return SVDResult(*[Tensor(part) for part in np.linalg.svd(x.numpy(), full_matrices=full_matrices)])
 
 
 def svdvals(x: Tensor, /) -> Tensor:
     """The singular values, the greatest first."""
-    return Tensor(np.linalg.svd(x.numpy(), compute_uv=False))
+    return one("svdvals", x) if _is_real(x) else Tensor(np.linalg.svd(x.numpy(), compute_uv=False))
 
 
 def eigh(x: Tensor, /) -> Any:
-    """The eigenvalues and eigenvectors of a symmetric or Hermitian matrix."""
+    """The eigenvalues and eigenvectors of symmetric or Hermitian matrices."""
+    if _is_real(x):
+        return EighResult(*apply("eigh", x))
     return EighResult(*[Tensor(part) for part in np.linalg.eigh(x.numpy())])
 
 
 def eigvalsh(x: Tensor, /) -> Tensor:
-    """The eigenvalues of a symmetric or Hermitian matrix, the least first."""
-    return Tensor(np.linalg.eigvalsh(x.numpy()))
+    """The eigenvalues of symmetric or Hermitian matrices, the least first."""
+    return one("eigvalsh", x) if _is_real(x) else Tensor(np.linalg.eigvalsh(x.numpy()))
 
 
 def pinv(x: Tensor, /, *, rtol: Any = None) -> Tensor:
-    """The pseudo-inverse."""
+    """The pseudo-inverse of matrices."""
+    if _is_real(x) and (rtol is None or isinstance(rtol, int | float)):
+        return one("pinv", x, rtol=rtol)
     limit = max(x.shape[-2:], default=0) * np.finfo(x.dtype.numpy).eps if rtol is None else np.asarray(rtol)
     return Tensor(np.linalg.pinv(x.numpy(), rcond=limit))
 
 
 def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
     """The number of singular values that are not 0."""
+    if _is_real(x) and (rtol is None or isinstance(rtol, int | float)):
+        return one("matrix_rank", x, rtol=rtol)
     values = np.linalg.svd(x.numpy(), compute_uv=False)
     limit = max(x.shape[-2:]) * np.finfo(x.dtype.numpy).eps if rtol is None else np.asarray(rtol)
     greatest = values.max(axis=-1, keepdims=True, initial=0)
@@ -108,20 +122,25 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
 
 def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
     """The norm of matrices: "fro", "nuc", 1, 2, inf and their negatives."""
-    return Tensor(np.asarray(np.linalg.norm(x.numpy(), ord=ord, axis=(-2, -1), keepdims=keepdims)))
+    if ord == "fro":
+        return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
+    if ord in ("nuc", 2, -2):
+        made = vector_norm(svdvals(x), axis=-1, ord={"nuc": 1, 2: np.inf, -2: -np.inf}[ord])
+        return made[..., None, None] if keepdims else made
+    if ord not in (1, -1, np.inf, -np.inf):
+        raise ValueError(f"the norms of matrices are 'fro', 'nuc', 1, 2, inf and their negatives, not {ord!r}")
+    sums = total(elementwise.abs(x), axis=-2 if abs(ord) == 1 else -1, keepdims=True)
+    made = (reductions.max if ord > 0 else reductions.min)(sums, axis=(-2, -1), keepdims=True)
+    return made if keepdims else made[..., 0, 0]
 
 
 def vector_norm(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False,
                 ord: Any = 2) -> Tensor:
     """The norm of vectors along one or several axes."""
-    array = x.numpy()
-    axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis
-    kept = [n for n in range(x.ndim) if n not in {a % x.ndim for a in axes}]
-    flat = array.transpose(*kept, *[a % x.ndim for a in axes]).reshape(*[x.shape[n] for n in kept], -1)
-    made = np.asarray(np.linalg.norm(flat, ord=ord, axis=-1))
-    if keepdims:
-        made = made.reshape([x.shape[n] if n in kept else 1 for n in range(x.ndim)])
-    return Tensor(made)
+    size = elementwise.abs(x) if isdtype(x.dtype, "complex floating") else x
+    if abs(ord) == np.inf and not x.size:                    # the greatest of no elements is 0, as in the standard
+        return total(size, axis=axis, keepdims=keepdims)
+    return one("norm", size, axis=list(axis) if isinstance(axis, tuple) else axis, keepdims=keepdims, ord=ord)
 
 
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
@@ -150,9 +169,9 @@ def trace(x: Tensor, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
     return total(diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
 
-def _is_single(x: Tensor) -> bool:
-    """Is it one matrix of real floats?"""
-    return x.ndim == 2 and bool(isdtype(x.dtype, "real floating"))
+def _is_real(x: Tensor) -> bool:
+    """Are they matrices of real floats, and is there any?"""
+    return x.ndim > 1 and x.size > 0 and bool(isdtype(x.dtype, "real floating"))
 
 
 __all__ = ["cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_power",

@@ -436,4 +436,26 @@ for k in range(3):
     x[i] += 10.0
     i = 3
     x[i] += 100.0"""),
+    "indices of all elements": _program("X{double}[M N]; y{double}[M N 3]", "total{double}[]; y", "M=3 N=4", """
+total = 0.0
+for i, j in np.ndindex(M, N):
+    total += X[i, j] * (i - j)
+for at in np.ndindex(X.shape):
+    y[at] *= X[at]
+    y[*at, 2] += 1.0
+for at in np.ndindex(()):
+    total = total * 2 + len(at)
+return total, y"""),
+    "a matrix at a time": _program("A{double}[M N N]", "T{double}[M]", "M=3 N=4", """
+T = np.zeros(M)
+for at in np.ndindex(A.shape[:-2]):
+    W = np.copy(A[at])
+    for k in range(N):
+        W[k] -= W[k].sum() * 0.5
+    T[at] = W[0, 0] + W[N - 1, N - 1]
+return T"""),
+    "limits of types": _program("x{float}[N]; count{int32}[N]", "y{float}[N]; m{int32}[N]", "N=4", """
+for i in range(N):
+    y[i] = x[i] * np.finfo(np.float32).eps + np.finfo(np.float32).tiny
+    m[i] = min(count[i], np.iinfo(np.int8).max) + np.iinfo(np.int32).min"""),
 }

@@ -22,6 +22,8 @@ from .builder import Builder
 from .einsum import einsum
 from .elementwise_functions import apply, choose, converted, logical, round_to, term_of, viewed
 from .handles import Array, Operand, constant_of, owned, product_of, shape_of, size_term
+from .python_builtins import ndindex
+from .type_limits import finfo, iinfo
 
 REDUCTION = "x:array axis=None keepdims:bool=False"
 SUMMATION = "x:array axis=None dtype:dtype=None keepdims:bool=False"
@@ -206,6 +208,10 @@ NUMPY: dict[str, Function] = dict([
     _function("shape", "a:operand", lambda b, x: tuple([_extent(b, extent) for extent in shape_of(x)])),
     _function("ndim", "a:operand", lambda b, x: len(shape_of(x))),
     _function("size", "a:operand", lambda b, x: _extent(b, product_of(shape_of(x)))),
+    _function("ndindex", "*shape:shape", ndindex),
+    # types
+    _function("finfo", "dtype:dtype", finfo),
+    _function("iinfo", "dtype:dtype", iinfo),
 ])
 KINDS["numbers_or_array"] = ("an array or numbers in lists", lambda b, value: value if isinstance(
     value, tuple | list) else term_of(value, b.pos))
@@ -236,16 +242,19 @@ OF_LIBRARY: dict[str, str] = {
         "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh")},
     "degrees": "rad2deg", "radians": "deg2rad", "bitwise_invert": "bitwise_not", "bitwise_left_shift": "left_shift",
     "bitwise_right_shift": "right_shift", "linalg.inv": "inverse",
-    **{f"linalg.{name}": name for name in ("cholesky", "det", "solve", "qr", "matrix_power", "matrix_transpose")},
+    **{f"linalg.{name}": name for name in (
+        "cholesky", "det", "eigh", "eigvalsh", "matrix_power", "matrix_rank", "matrix_transpose", "pinv", "qr",
+        "slogdet", "solve", "svd", "svdvals")},
     **{f"fft.{name}": name for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftn", "ifftn", "rfftn",
                                           "irfftn", "fftshift", "ifftshift")}}
 # What numpy has and the values of a body do not yet; `sort`, `argsort` and `searchsorted` as methods of arrays.
 LATER = frozenset((
     "sort", "argsort", "searchsorted", "partition", "argpartition", "median", "percentile", "quantile", "unique",
-    "nonzero", "histogram", "put", "scatter", "linalg.svd", "linalg.eigh", "random.rand", "random.randn"))
+    "nonzero", "histogram", "put", "scatter", "random.rand", "random.randn"))
 # Functions that numpy lacks, and those of the operator table under its own names.
 PLAIN: dict[str, Function] = {
     **{row.name: _elementwise(row.name, row.name)[1] for row in OPERATORS.values()
        if row.name not in ("and", "or", "not", "where", "max", "min", "abs", "pow", "complex")},
-    "logsumexp": Function("logsumexp", REDUCTION, array_reductions.logsumexp)}
+    "logsumexp": Function("logsumexp", REDUCTION, array_reductions.logsumexp),
+    "sum_to_shape": Function("sum_to_shape", "x:array shape:shape", array_reductions.sum_to_shape)}
 

@@ -11,7 +11,7 @@ from ..typing import WEAK_INT, Literal, Term, Value, widened
 from .axis_arguments import axes_of, axis_of
 from .builder import Builder
 from .elementwise_functions import apply, converted, scalar, truth
-from .handles import ZERO, Array, Indices, Operand, product_of, size_term
+from .handles import ONE, ZERO, Array, Indices, Operand, product_of, size_term, spelled
 from .views import expand_dims
 
 Element = Callable[[Term], Term]
@@ -53,6 +53,20 @@ def dtype_of_total(b: Builder, x: Array, dtype: str | None) -> str | None:
     if dtype is None and b.lang == "python" and row.kind in ("int", "bool", "uint"):
         return "u64" if row.kind == "uint" else "i64"
     return dtype
+
+
+def sum_to_shape(b: Builder, x: Array, shape: tuple[Expr, ...]) -> Array:
+    """The gradient with respect to an array of that shape, which was broadcast to that of x: the sum over the axes
+    along which it was repeated. E320 if it cannot be."""
+    new = x.rank - len(shape)
+    if new < 0:
+        b.fail("E320", f"{spelled(x.shape)} is no array of the shape {spelled(shape)} that was broadcast")
+    once = [n for n, extent in enumerate(shape) if extent is ONE and x.shape[new + n] is not ONE]
+    for n, extent in enumerate(shape):
+        if n not in once and b.same_extent(x.shape[new + n], extent) is None:
+            b.fail("E320", f"{spelled(x.shape)} is no array of the shape {spelled(shape)} that was broadcast")
+    kept = reduced(b, "add", x, tuple([new + n for n in once]), True) if once else x
+    return reduced(b, "add", kept, tuple(range(new)), False) if new else kept
 
 
 def any_of(b: Builder, fn: str, x: Array, axis: Any, keepdims: bool) -> Array:

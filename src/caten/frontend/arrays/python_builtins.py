@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any, ClassVar
 
+from ...core.expr import Expr
 from ...frozen import frozen
 from ..typing import Term
 from .argument_binding import as_extent, described
@@ -28,6 +29,19 @@ class UnknownRange:
     """A range whose bounds are not known: a loop over it needs loops over elements."""
 
     described: ClassVar[str] = "a range over sizes"
+
+
+@frozen
+class AllIndices:
+    """`np.ndindex(shape)`: the indices of all elements of an array of that shape, the last axis fastest."""
+
+    shape: tuple[Expr, ...]
+    described: ClassVar[str] = "np.ndindex over sizes"
+
+
+def ndindex(b: Builder, shape: tuple[Expr, ...]) -> list[tuple[int, ...]] | AllIndices:
+    """Without axes there is one index, which has no parts."""
+    return AllIndices(shape) if shape else [()]
 
 
 def _len(b: Builder, args: list[Any]) -> Any:

@@ -24,6 +24,7 @@ from .handles import Array, Operand, Unset, constant_of
 from .python_builtins import BUILTINS, Builtin
 from .python_source import PythonSource
 from .selection import select
+from .type_limits import TypeLimits
 
 MAX_STEPS = 50_000             # evaluated nodes of one body, those of unrolled loops each time
 MOST_NAMES = 12                # in a hint
@@ -144,6 +145,8 @@ class PythonExpressions:
             return ElementType(self.builder.typing.storage(owner.kind) if isinstance(owner, Term) else owner.dtype)
         if isinstance(owner, ElementType) and node.attr in ("itemsize", "kind", "name"):
             return owner.itemsize if node.attr == "itemsize" else owner.kind if node.attr == "kind" else owner.name
+        if isinstance(owner, TypeLimits) and node.attr in owner.numbers:
+            return owner.numbers[node.attr]
         if isinstance(owner, Function) and (name := f"{owner.name}.{node.attr}".removeprefix("np.")) in NUMPY:
             return NUMPY[name]
         if isinstance(owner, list) and node.attr in ("append", "extend"):

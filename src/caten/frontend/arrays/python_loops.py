@@ -23,7 +23,7 @@ from .elementwise_functions import apply, term_of
 from .handles import ONE, ZERO, Array, Operand, Unset, dtype_of, is_whole
 from .loop_expressions import LoopExpressions, Variable
 from .loop_statements import LoopStatements
-from .python_builtins import BUILTINS, UnknownRange
+from .python_builtins import BUILTINS, AllIndices, UnknownRange
 from .python_expressions import UserFunction
 from .python_source import PythonSource
 from .python_statements import HANDLERS, MOST_UNROLLED, PythonStatements, changes_elements
@@ -348,6 +348,10 @@ class PythonLoops(PythonStatements):
         items = ex.eval(node.iter)
         if isinstance(items, Array) and items.rank:
             self.over_arrays(node, [items], "")
+        elif isinstance(items, AllIndices):
+            names = _index_names(node.target, len(items.shape))
+            self.iterate(node, [(name, (ZERO, extent, ONE)) for name, extent in zip(names, items.shape, strict=True)],
+                         lambda *at: at)
         elif isinstance(items, range) and len(items) > MOST_UNROLLED:
             self.over_range(node, (items.start, items.stop, items.step))
         elif isinstance(items, UnknownRange):
@@ -374,7 +378,7 @@ class PythonLoops(PythonStatements):
             ex.fail(node, "E231", "the step of this loop is 0", "a negative step counts down")
         if not isinstance(node.target, ast.Name):
             ex.fail(node.target, "E229", "the items of a range are numbers: they have one name")
-        self.iterate(node, node.target.id, (lo, hi, step), lambda var: var)
+        self.iterate(node, [(node.target.id, (lo, hi, step))], lambda var: var)
 
     def over_arrays(self, node: ast.For, arrays: Sequence[Array], called: str) -> None:
         """`for row in X`, `for i, row in enumerate(X)`, `for x, y in zip(X, Y)`."""
@@ -389,7 +393,7 @@ class PythonLoops(PythonStatements):
             parts = [select(b, array, var) for array in arrays]
             return (var, parts[0]) if called == "enumerate" else tuple(parts) if called == "zip" else parts[0]
         first = node.target.elts[0] if called == "enumerate" and isinstance(node.target, ast.Tuple) else None
-        self.iterate(node, first.id if isinstance(first, ast.Name) else "item", (ZERO, extent, ONE), item)
+        self.iterate(node, [(first.id if isinstance(first, ast.Name) else "item", (ZERO, extent, ONE))], item)
 
     def number(self, node: ast.For, value: Any, what: str) -> Expr:
         """A bound of a loop."""
@@ -403,9 +407,10 @@ class PythonLoops(PythonStatements):
             return e if e.dtype == "i64" else Cast("i64", e)
         return b.typing.index(b.term(operand, ()), f"{what} of the loop")
 
-    def iterate(self, node: ast.For, wanted: str, bounds: tuple[Expr, Expr, Expr],
-                item: Callable[[Term], Any]) -> None:
-        """A loop over elements; `item`: what the target stands for, from the variable of the loop."""
+    def iterate(self, node: ast.For, nest: Sequence[tuple[str, tuple[Expr, Expr, Expr]]],
+                item: Callable[..., Any]) -> None:
+        """Loops over elements, one in the other: a wanted name and the start, end and step of each. `item`: what the
+        target stands for, from the variables of the loops."""
         ex = self.expressions
         self.carry(node)
         for name in _changed_arrays(node.body):                    # an iteration may read what the one before has set
@@ -414,13 +419,18 @@ class PythonLoops(PythonStatements):
         before, loops = dict(self.scope.values), self.loops
         homes = dict(self.homes)
 
-        def body(var: Var) -> None:
-            self.bind_item(node, item(Value(WEAK_INT, ex.source.position(node.target), expr=var)))
+        def inside(*variables: Var) -> None:
+            if len(variables) < len(nest):
+                wanted, bounds = nest[len(variables)]
+                self.made.loop(wanted, bounds, ex.source.position(node), partial(inside, *variables))
+                return
+            pos = ex.source.position(node.target)
+            self.bind_item(node, item(*[Value(WEAK_INT, pos, expr=var) for var in variables]))
             self.block(node.body)
         self.depth, self.loops = self.depth + 1, 0
         self.bodies.append(node.body)
         try:
-            self.made.loop(wanted, bounds, ex.source.position(node), body)
+            inside()
         finally:
             self.depth, self.loops = self.depth - 1, loops
             self.bodies.pop()
@@ -477,6 +487,13 @@ class PythonLoops(PythonStatements):
         b = self.expressions.at(node)
         self.scope.values[target] = old
         self.stored(b, self.made.store(b, Array(old.name, old.dtype, old.shape), new))
+
+
+def _index_names(target: ast.expr, count: int) -> list[str]:
+    """The names of the loops over the parts of an index: those of the target, if it has one for each."""
+    if isinstance(target, ast.Tuple) and len(target.elts) == count:
+        return [each.id if isinstance(each, ast.Name) else "index" for each in target.elts]
+    return [f"{target.id}_{n}" if isinstance(target, ast.Name) else "index" for n in range(count)]
 
 
 def _is_number(value: Any) -> bool:

@@ -13,7 +13,7 @@ from .array_scope import ArrayScope
 from .builder import Builder
 from .elementwise_functions import term_of
 from .handles import Array, NeedsLoops, Unset, constant_of
-from .python_builtins import UnknownRange
+from .python_builtins import AllIndices, UnknownRange
 from .python_expressions import PythonExpressions, UserFunction
 from .python_source import PythonSource
 from .slice_assignment import assign
@@ -223,7 +223,7 @@ class PythonStatements:
         items = self.expressions.eval(node.iter)
         symbolic = isinstance(items, Array) and items.rank and constant_of(items.shape[0]) is None
         most = MOST_UNROLLED // self.iterations if changes_elements(node.body) else MOST_WITHOUT_STORES
-        if isinstance(items, UnknownRange) or symbolic or (isinstance(items, range) and len(items) > most):
+        if isinstance(items, UnknownRange | AllIndices) or symbolic or (isinstance(items, range) and len(items) > most):
             raise NeedsLoops(node)
         repeated, outside = self.expressions.sequence(node.iter, items), self.iterations
         for item in repeated:
