@@ -52,12 +52,13 @@ def _width(local: Local, accesses: list[Aref | Vref]) -> int | None:
 
 
 def variable(local: str, index: tuple[Node, ...], width: int) -> tuple[str, int]:
-    """The name (before mangling) of the variable that holds an element, and the element's lane."""
+    """The name (before mangling) of the variable that holds an element, and the element's lane. The dots tell it from
+    all names of a program, such as that of a loop over `x_0`."""
     numbers = [_number(i) for i in index]
     lane = 0
     if width > 1:
         lane, numbers[-1] = numbers[-1] % width, numbers[-1] // width
-    return "_".join([local, *map(str, numbers)]), lane
+    return ".".join([local, *map(str, numbers)]), lane
 
 
 def variables(local: Local, width: int) -> Iterator[str]:
@@ -66,7 +67,7 @@ def variables(local: Local, width: int) -> Iterator[str]:
     if width > 1:
         extents[-1] //= width
     for point in itertools.product(*[range(e) for e in extents]):
-        yield "_".join([local.name, *map(str, point)])
+        yield ".".join([local.name, *map(str, point)])
 
 
 def _number(node: Node) -> int:

@@ -458,4 +458,12 @@ return T"""),
 for i in range(N):
     y[i] = x[i] * np.finfo(np.float32).eps + np.finfo(np.float32).tiny
     m[i] = min(count[i], np.iinfo(np.int8).max) + np.iinfo(np.int32).min"""),
+    "a loop with the name of a register": _program("x{float}[M N]; w{float}[N]", "y{float}[M N]", "M=3 N=37", """
+for at in np.ndindex(M, N):
+    a = abs(x[at])
+    for step in range(2):
+        if a > 0.5:
+            b = a * w[at[1]]
+            a = a - b
+    y[at] = a"""),
 }
