@@ -24,6 +24,7 @@ from .refutation import PATIENCE, Alternative, Clause, Range, is_false, refuted
 from .statements import Aref, Barrier, Fail, For, If, Incf, Let, Setf, Stmt, Vref
 from .value_ranges import GREATEST_BYTES, GREATEST_SIZE, Valuation
 
+SMALL = 8                      # nodes of a part that is kept in a large value
 MOST_NODES = 64                # of the value of a name that is recorded; longer values would slow down every proof
 MOST_CASES = 2                 # of a recorded disjunction; more help no proof and slow all down
 
@@ -217,10 +218,16 @@ class Context(Valuation):
             case Let(name, dtype, value):
                 if dtype == "bool":
                     return self._with(conditions={**self.conditions, name: value})
-                if not is_integer(dtype) or value.written_out > MOST_NODES:
+                if not is_integer(dtype):
                     return self
-                form = self.linear(value)
-                context = self._with(ranges={**self.ranges, name: self.interval(form)})
+                unknown: dict[str, Range] = {}
+                if value.written_out > MOST_NODES:
+                    value, unknown = _outlined(self, value, name)
+                    if value.written_out > MOST_NODES or isinstance(value, Var):
+                        return self
+                context = self._with(ranges={**self.ranges, **unknown}) if unknown else self
+                form = context.linear(value)
+                context = context._with(ranges={**context.ranges, name: context.interval(form)})
                 return context._assuming(((Constraint(of_atom(Var(name, dtype)) - form, equal=True),),))
             case Fail():
                 return self._with(unreachable=True)
@@ -436,6 +443,25 @@ def _at_entry(program: Program) -> Context:
     if context is None:
         context = contexts[facts] = Context._of(program)
     return context
+
+
+def _outlined(context: Context, value: Expr, name: str) -> tuple[Expr, dict[str, Range]]:
+    """A large value with a variable for each large operand that is no arithmetic of integers, such as a number that was
+    a float, and the ranges of these variables: of an index that is kept inside of an array, its minima and maxima
+    count."""
+    unknown: dict[Expr, Var] = {}
+
+    def small(e: Expr) -> Expr:
+        if e.written_out <= SMALL:
+            return e
+        if isinstance(e, Op) and (is_integer(e.dtype) or e.dtype == "bool") and all(is_integer(a.dtype)
+                                                                                 or a.dtype == "bool" for a in e.args):
+            return e.map(small)
+        if e not in unknown:
+            unknown[e] = Var(f"{name}.{len(unknown)}", e.dtype)
+        return unknown[e]
+    made = small(value)
+    return made, {var.name: context.atom_range(e) for e, var in unknown.items()}
 
 
 def _not_false(possible: tuple[Alternative, ...]) -> tuple[Alternative, ...]:

@@ -16,7 +16,7 @@ from ..core.identities import EXTREMA, FLOATS, LOGIC, NEGATIONS, PARTS
 from ..core.node import Node, idempotent_for, substitute
 from ..core.program import Program
 from . import operation_count
-from .affine import Linear, canonical, expression, text_of, without
+from .affine import Linear, canonical, expression, of_atom, text_of, without
 from .constant_folding import fold
 from .context import Context
 from .effects import reads, written
@@ -129,7 +129,7 @@ def _simpler(expr: Expr, context: Context) -> Expr:
                 return chosen
             if test.lanes > 1:
                 return Op("where", (test, _expression(a, context), _expression(b, context)))
-            yes, no = _expression(a, context.given(test)), _expression(b, context.given(test, False))
+            yes, no = _chosen(a, context, test, True), _chosen(b, context, test, False)
             return yes if yes is no else Op("where", (test, yes, no))
         case Op("and" | "or", (a, b)) if expr.dtype == "bool" and expr.lanes == 1:
             left = _expression(a, context)
@@ -152,6 +152,22 @@ def _simpler(expr: Expr, context: Context) -> Expr:
         if inner.dtype == "bool":
             return NEGATIONS.once(inner)
     return inner
+
+
+def _chosen(expr: Expr, context: Context, test: Expr, holds: bool) -> Expr:
+    """Simplify an operand of `where`. What holds where it is chosen does not help if the sum that comes of it may wrap
+    elsewhere: with min(a + 1, N - 1) + N as a + 1 + N, nobody could show any more that an index is inside."""
+    simple: Expr = _expression(expr, context.given(test, holds))
+    if _may_wrap(simple, context):
+        plain: Expr = _expression(expr, context)
+        return simple if _may_wrap(plain, context) else plain
+    return simple
+
+
+def _may_wrap(expr: Expr, context: Context) -> bool:
+    """Is it a sum or product of integers that is not shown to fit its type?"""
+    return (isinstance(expr, Op) and expr.fn in ("add", "sub", "mul", "neg") and is_integer(expr.dtype)
+            and expr.lanes == 1 and context.linear(expr) == of_atom(canonical(expr)))
 
 
 def _position(index: Expr, context: Context) -> Expr:
