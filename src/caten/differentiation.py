@@ -10,6 +10,7 @@ returns the gradients with respect to the inputs of floats, in their order. Attr
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,6 +19,7 @@ from . import driver
 from .core.dtypes import DTYPES, is_float
 from .core.program import Attribute, Buffer, GradientBody, Outputs, Scalar, Source
 from .errors import error
+from .frontend.signature import MAX_NAME
 from .frontend.spec import SpecText
 from .gradients.gradient_program import gradient_program
 from .loading import loaded
@@ -27,6 +29,7 @@ from .tensor.canonical_values import canonical_values
 from .tensor.values import Output, TensorProgram
 
 PREFIX = "grad_"
+SUFFIX = "_gradient"                   # of the name of the operator
 
 
 def gradient_of(program: TensorProgram, options: Options, wrt: Sequence[str] = ()) -> TensorProgram:
@@ -49,7 +52,8 @@ def gradient_of(program: TensorProgram, options: Options, wrt: Sequence[str] = (
         raise error("E677", f"{program.name} has no {'output' if results else 'input'} of floats to differentiate",
                     place=program.place())
     attributes = [f"{a.name} = {_toml(json.loads(a.value))}" for a in program.all(Attribute)]
-    head = ["[composite]", f'name = "{program.name}_gradient"', f"attributes = {json.dumps(attributes)}",
+    head = ["[composite]", f'name = "{program.name[:MAX_NAME - len(SUFFIX)]}{SUFFIX}"',
+            f"attributes = {json.dumps(attributes)}",
             f"inputs = {json.dumps([*map(_declared, (*given, *made)), *[_declared(p, PREFIX) for p in seeds]])}",
             f"outputs = {json.dumps([_declared(p, PREFIX) for p in results])}", "[composite.implementation]",
             'lang = "python"']
@@ -86,4 +90,6 @@ def _toml(value: Any) -> str:
     """A value of an attribute as a spec has it."""
     if isinstance(value, list):
         return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
     return "none" if value is None else json.dumps(value)

@@ -301,3 +301,78 @@ outputs = ["z{{float}}[...]"]
 lang = "python"
 code = "return {body}"
 """.replace("'", '"'))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_what_works_on_the_bits_of_floats(dtype: str) -> None:
+    info = np.finfo(dtype)
+    x = np.array([0, -0.0, 1, -1, 0.75, 3, -1e-3, info.tiny, -info.tiny / 4, info.smallest_subnormal, info.max, -info.max, np.inf, -np.inf, np.nan], dtype)
+    with np.errstate(all="ignore"):
+        for to in (np.inf, -np.inf, 0.0, 1.0, np.nan):
+            want = np.nextafter(x, np.asarray(to, dtype))
+            found = caten.ops.nextafter(x, np.full_like(x, to))
+            np.testing.assert_array_equal(found, want)
+            other = (x != to) | (np.signbit(x) == np.signbit(to))              # of equal numbers NumPy's float16 gives the first, C the second
+            assert (np.signbit(found) == np.signbit(want))[~np.isnan(want) & other].all()
+        finite = x[np.isfinite(x) & (abs(x) < info.max)]
+        np.testing.assert_array_equal(abs(caten.ops.spacing(finite)), abs(np.spacing(finite)))
+        for found, want in zip(caten.ops.frexp(x), np.frexp(x), strict=True):
+            np.testing.assert_array_equal(found[np.isfinite(x)], want[np.isfinite(x)])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"])
+def test_bits_and_divisors_of_integers(dtype: str) -> None:
+    info = np.iinfo(dtype)
+    x = np.array([0, 1, 2, 3, 12, 84, 96, info.max, info.max - 1, info.min, info.min + 1], dtype)
+    np.testing.assert_array_equal(caten.ops.bitwise_count(x), np.bitwise_count(x))
+    small = x[1:-2]
+    a, b = np.meshgrid(small, small)
+    np.testing.assert_array_equal(caten.ops.gcd(a, b), np.gcd(a, b))
+    for little in (x[:4], x[:7]):
+        np.testing.assert_array_equal(caten.ops.lcm(little[:, None], little[:4]), np.lcm(little[:, None], little[:4]))
+    packed = caten.ops.packbits(x)
+    np.testing.assert_array_equal(packed, np.packbits(x != 0))
+    np.testing.assert_array_equal(caten.ops.unpackbits(packed), np.unpackbits(packed))
+
+
+def test_bessel_and_its_window() -> None:
+    x = np.concatenate((np.linspace(-9, 9, 50), [20.0, 100.0, 700.0]))
+    np.testing.assert_allclose(caten.ops.i0(x), np.i0(x), rtol=2e-14)
+    np.testing.assert_allclose(caten.ops.kaiser_window(n=9, beta=5.0, dtype="float64"), np.kaiser(9, 5), rtol=1e-13)
+
+
+def test_layers_with_a_state() -> None:
+    """Against the steps written out."""
+    x, h0, c0 = real(5, 2, 3), real(2, 4), real(2, 4)
+    w, r, v, u = real(16, 3), real(16, 4), real(16), real(12)
+
+    def sigmoid(z: np.ndarray) -> np.ndarray:
+        return 1 / (1 + np.exp(-z))
+    h, c, states = h0, c0, []
+    for step in x:
+        i, f, g, o = np.split(step @ w.T + h @ r.T + v, 4, axis=-1)
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = sigmoid(o) * np.tanh(c)
+        states.append(h)
+    for found, want in zip(caten.ops.lstm(x, w, r, v, h0, c0), (np.stack(states), h, c), strict=True):
+        np.testing.assert_allclose(found, want, rtol=1e-10)
+    h, states = h0, []
+    for step in x:
+        a, b = np.split(step @ w[:12].T + v[:12], 3, axis=-1), np.split(h @ r[:12].T + u, 3, axis=-1)
+        k = sigmoid(a[1] + b[1])
+        h = (1 - k) * np.tanh(a[2] + sigmoid(a[0] + b[0]) * b[2]) + k * h
+        states.append(h)
+    for found, want in zip(caten.ops.gru(x, w[:12], r[:12], v[:12], u, h0), (np.stack(states), h), strict=True):
+        np.testing.assert_allclose(found, want, rtol=1e-10)
+
+
+def test_alignments_of_a_target_are_counted() -> None:
+    """ctc_loss against all paths of labels, blanks and repetitions left out."""
+    steps, classes, target = 4, 3, [1, 2]
+    logs = np.log(softmax(real(steps, 1, classes)))
+    total = 0.0
+    for path in np.ndindex(*[classes] * steps):
+        kept = [label for n, label in enumerate(path) if label and (not n or path[n - 1] != label)]
+        total += math.exp(sum(logs[t, 0, label] for t, label in enumerate(path))) if kept == target else 0.0
+    found = caten.ops.ctc_loss(logs, np.array([target]), np.array([steps]), np.array([2]), reduction="sum")
+    np.testing.assert_allclose(found, -math.log(total), rtol=1e-12)

@@ -199,6 +199,8 @@ def linear(expr: Expr) -> Linear:
             return linear(a).times(linear(b))
         case Op(fn="floordiv", args=(a, Const(value=1))):
             return linear(a)
+        case Op(fn="min" | "max", args=(a, b)) if is_integer(expr.dtype) and canonical(a) is canonical(b):
+            return linear(a)
         case _:
             return of_atom(_inside(expr))
 
@@ -218,7 +220,8 @@ def _inside(expr: Expr) -> Expr:
     """An atom whose integer operands are in canonical form."""
     inner: Expr = expr.map(lambda child: canonical(child) if isinstance(child, Expr) else child)
     if isinstance(inner, Op) and inner.fn in ("min", "max") and is_integer(inner.dtype):
-        inner = Op(inner.fn, tuple(sorted(inner.args, key=text_of)))
+        a, b = sorted(inner.args, key=text_of)
+        return a if a is b else Op(inner.fn, (a, b))
     return inner
 
 

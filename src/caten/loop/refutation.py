@@ -52,15 +52,21 @@ class Clause:
     is_wide: bool = False          # a bound on products, for proofs about overflow only
 
 
-class Assumptions(Protocol):
+class Stated(Protocol):
+    """What is stated, and what is positive."""
+
+    @property
+    def clauses(self) -> tuple[Clause, ...]: ...
+    def is_positive(self, atom: Expr) -> bool: ...
+
+
+class Assumptions(Stated, Protocol):
     """The part of a context that a proof uses."""
 
     @property
     def depth(self) -> int: ...            # nested proofs that it may still make
     @property
     def patience(self) -> int: ...         # factor on the work limit
-    @property
-    def clauses(self) -> tuple[Clause, ...]: ...
     def linear(self, expr: Expr) -> Linear: ...
     def atom_range(self, atom: Expr) -> Range: ...
     def interval(self, form: Linear) -> Range: ...
@@ -226,7 +232,7 @@ def _laws(known: Assumptions, atom: Expr) -> Iterator[tuple[Alternative, ...]]:
                 whole = d.times(it)
                 yield ((Constraint(e - whole),),)
                 yield ((Constraint((whole + d - e).shifted(-1)),),)
-                for times in [] if d.is_constant else multiples_above(known.clauses, e, d):
+                for times in [] if d.is_constant else multiples_above(known, e, d):
                     yield ((Constraint((times - it).shifted(-1)),),)   # e < times·d gives q < times
         case Op(fn="mod", args=(a, b)) if is_integer(atom.dtype):
             e, d = known.linear(a), known.linear(b)
@@ -276,16 +282,29 @@ def _quotient(known: Assumptions, atom: Expr) -> tuple[Linear, int] | None:
     return None
 
 
-def multiples_above(clauses: Iterable[Clause], form: Linear, of: Linear) -> Iterator[Linear]:
-    """The forms m for which a clause states form < m · of, as in a fused loop."""
-    atoms = set(form.atoms())
-    for clause in clauses:
-        if len(clause.alternatives) == 1 and not atoms.isdisjoint(clause.atoms):
-            for c in clause.alternatives[0]:
-                bound = (c.linear + form).shifted(1)
-                times = None if c.equal or not atoms.isdisjoint(bound.atoms()) else bound.quotient(of)
-                if times is not None:
-                    yield times
+def multiples_above(known: Stated, form: Linear, of: Linear) -> Iterator[Linear]:
+    """The forms m for which a clause states form < m · of, as in a fused loop; also by an equality, such as
+    N = 4 · ⌊N / 4⌋."""
+    atoms, parts = set(form.atoms()), set(of.atoms())
+    stated = [c for clause in known.clauses if len(clause.alternatives) == 1 for c in clause.alternatives[0]]
+    bounds = [bound for c in stated if not c.equal and not atoms.isdisjoint(c.linear.atoms())
+              and atoms.isdisjoint((bound := (c.linear + form).shifted(1)).atoms())]
+    gaps = [_without_common_factors(known, c.linear) for c in stated
+            if c.equal and not parts.isdisjoint(c.linear.atoms())] if bounds else []
+    for bound in bounds:
+        for each in (bound, *[bound + gap for gap in gaps], *[bound - gap for gap in gaps]):
+            if (times := each.quotient(of)) is not None:
+                yield times
+
+
+def _without_common_factors(known: Stated, form: Linear) -> Linear:
+    """What is 0 if the form is: without the factors of all terms that are positive."""
+    if form.constant or not form.terms:
+        return form
+    for atom in dict.fromkeys(next(iter(form.terms))):
+        if all(atom in m and len(m) > 1 for m in form.terms) and known.is_positive(atom):
+            form = Linear({without(m, atom): k for m, k in form.terms.items()})
+    return form
 
 
 def _products(known: Assumptions, rows: list[Constraint], splits: list[tuple[Alternative, ...]], rounds: int = ROUNDS,

@@ -229,9 +229,9 @@ class Valuation(ABC):
     def _is_part(self, factors: Monomial, product: Monomial) -> bool:
         """True if a product of nonnegative atoms consists of these factors and of others that are not zero."""
         others = _left(product, factors)
-        return len(others) + len(factors) == len(product) and all(map(self._is_positive, others))
+        return len(others) + len(factors) == len(product) and all(map(self.is_positive, others))
 
-    def _is_positive(self, atom: Expr) -> bool:
+    def is_positive(self, atom: Expr) -> bool:
         """True if an atom is positive by its range, or it or a part of it is greater than something, as a loop's end
         is."""
         if self.atom_range(atom)[0] >= 1:
@@ -343,7 +343,7 @@ class Valuation(ABC):
         lo, hi = self._range(a)
         if self._range(b)[0] < 0:
             return min(lo, 0, -hi), max(hi, 0, -lo)
-        above = [self.interval(times)[1] - 1 for times in multiples_above(self.clauses, self.linear(a), self.linear(b))
+        above = [self.interval(times)[1] - 1 for times in multiples_above(self, self.linear(a), self.linear(b))
                  if not _has_quotients(times)]
         return min(lo, 0), max(min([hi, *above]), 0)
 

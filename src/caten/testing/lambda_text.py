@@ -11,20 +11,20 @@ from collections.abc import Iterable, Iterator
 from ..core.program import Attribute, Program
 from ..errors import CatenError, Diagnostic, Place, did_you_mean, error
 
-_UFUNCS = """abs absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh bitwise_and bitwise_or
-bitwise_xor bitwise_not cbrt ceil conj conjugate copysign cos cosh divide divmod equal exp exp2 expm1 fabs
+_UFUNCS = """abs absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh bitwise_and bitwise_not
+bitwise_or bitwise_xor cbrt ceil conj conjugate copysign cos cosh divide divmod equal exp exp2 expm1 fabs
 float_power floor floor_divide fmax fmin fmod frexp gcd greater greater_equal heaviside hypot invert isfinite isinf
 isnan lcm ldexp left_shift less less_equal log log10 log1p log2 logaddexp logical_and logical_not logical_or
 logical_xor maximum minimum mod multiply negative not_equal positive power reciprocal remainder right_shift rint
 sign signbit sin sinh sqrt square subtract tan tanh true_divide trunc"""
 _FUNCTIONS = """all any append arange argmax argmin argsort array asarray atleast_1d atleast_2d average bincount
 broadcast_to clip column_stack concatenate convolve copy count_nonzero cross cumprod cumsum diag diagonal diff dot
-einsum empty_like expand_dims eye flip fliplr flipud full full_like gradient histogram hstack identity imag inner
-interp iscomplex isneginf isposinf isreal kron lexsort linspace matmul max mean median meshgrid min moveaxis
-nan_to_num nancumprod nancumsum nanmedian nanquantile ndim nonzero ones ones_like outer packbits pad prod ravel
-real repeat reshape roll rot90 round searchsorted select shape sort split squeeze stack std sum swapaxes take
-take_along_axis tensordot tile trace transpose tri tril triu unique unpackbits unwrap var vdot vectorize vstack
-where zeros zeros_like"""
+einsum empty_like expand_dims eye flip fliplr flipud full full_like gradient histogram histogram_bin_edges hstack
+i0 identity imag inner interp iscomplex isneginf isposinf isreal kaiser kron lexsort linspace matmul max mean
+median meshgrid min moveaxis nan_to_num nancumprod nancumsum nanmedian nanquantile ndim nonzero ones ones_like
+outer packbits pad prod ravel real repeat reshape resize roll rot90 round searchsorted select shape sort split
+squeeze stack std sum swapaxes take take_along_axis tensordot tile trace transpose tri tril triu unique unpackbits
+unwrap var vdot vectorize vstack where zeros zeros_like"""
 _TYPES = "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128"
 _METHODS = """all any argmax argmin argsort astype clip conj conjugate copy cumprod cumsum diagonal dot flatten item
 max mean min nonzero prod ravel repeat reshape round sort squeeze std sum swapaxes take trace transpose var view"""
