@@ -314,8 +314,8 @@ def test_what_works_on_the_bits_of_floats(dtype: str) -> None:
             np.testing.assert_array_equal(found, want)
             other = (x != to) | (np.signbit(x) == np.signbit(to))              # of equal numbers NumPy's float16 gives the first, C the second
             assert (np.signbit(found) == np.signbit(want))[~np.isnan(want) & other].all()
-        finite = x[np.isfinite(x) & (abs(x) < info.max)]
-        np.testing.assert_array_equal(abs(caten.ops.spacing(finite)), abs(np.spacing(finite)))
+        finite = abs(x[np.isfinite(x) & (abs(x) < info.max)])
+        np.testing.assert_array_equal(caten.ops.spacing(finite), np.spacing(finite))
         for found, want in zip(caten.ops.frexp(x), np.frexp(x), strict=True):
             np.testing.assert_array_equal(found[np.isfinite(x)], want[np.isfinite(x)])
 
