@@ -26,7 +26,7 @@ from ..core.text import Atom, Form, Quoted, flat, read_forms
 from ..errors import CatenError, Diagnostic, Place, did_you_mean, error
 from ..options import Instance
 from ..tensor.fusion_requests import FORMS, REQUESTS, is_request
-from .composite import fold
+from .composite import named
 from .generic_signature import read_instance
 from .signature import Signature
 from .spec_files import language_of, shown
@@ -133,25 +133,24 @@ def _named_file(value: Any, words: Sequence[str], path: Path, places: Locations)
 def _arrays(given: dict[str, Any], path: Path, signature: Signature,
             places: Locations) -> tuple[dict[str, Any], list[Diagnostic]]:
     """Inline arrays by the tensors' declared names."""
-    names = {fold(t.name): t.name for t in signature.tensors}
+    names = [t.name for t in signature.tensors]
     unknown = [Diagnostic("E020", f"{shown(name)} is not a tensor of the signature", places.key(*path, name),
-                          did_you_mean(name, list(names.values())) or f"the tensors are {', '.join(names.values())}")
-               for name in given if fold(name) not in names]
-    return {names.get(fold(name), name): value for name, value in given.items()}, unknown
+                          did_you_mean(name, names) or f"the tensors are {', '.join(names)}")
+               for name in given if named(name, names) is None]
+    return {named(name, names) or name: value for name, value in given.items()}, unknown
 
 
 def _settings(table: dict[str, Any], path: Path, signature: Signature,
               places: Locations) -> Iterator[Setting | Diagnostic]:
     """Values of sizes and scalars, in the order given."""
-    sizes = {fold(name): name for name in signature.sizes}
-    scalars = {fold(t.name): t for t in signature.tensors if t.scalar}
+    scalars = {t.name: t for t in signature.tensors if t.scalar}
     for key, value in table.items():
-        name, place = fold(key), places.value(*path, key)
-        if name in sizes:
+        name, place = named(key, (*signature.sizes, *scalars)) or key, places.value(*path, key)
+        if name in signature.sizes:
             if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 1 << 40:
                 yield Diagnostic("E020", f"the size '{key}' must be a whole number from 0 to 2^40, not {value}", place)
             else:
-                yield Setting(sizes[name], str(value))
+                yield Setting(name, str(value))
         elif name in scalars:
             dtype = DTYPES[scalars[name].dtype]
             if dtype.kind in ("int", "uint") and not (type(value) is int and dtype.least <= value <= dtype.greatest):

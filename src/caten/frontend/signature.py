@@ -86,6 +86,7 @@ class _Reader:
     """Collects the declarations of one operator, and every fault in them."""
 
     renames: bool = False # an output declared like an input is a new tensor
+    exact: bool = False   # is the body in Python, which tells upper and lower case apart?
     bindings: Bindings = NOTHING_GENERIC
     numbers: Mapping[str, int] = field(default_factory=dict)      # attributes that are integers
     inferred: list[str] = field(default_factory=list)
@@ -95,6 +96,16 @@ class _Reader:
     conditions: list[Expr] = field(default_factory=list)
     positions: dict[Expr, Place] = field(default_factory=dict)
     problems: list[Diagnostic] = field(default_factory=list)
+
+    def key(self, name: str) -> str:
+        """The same for names that the body does not tell apart."""
+        return name.replace("-", "_") if self.exact else fold(name)
+
+    @property
+    def alike(self) -> str:
+        """What does not tell names apart, for a hint."""
+        return "- and _ do not tell names apart" if self.exact else (
+            "upper and lower case, - and _ do not tell names apart in Lisp")
 
     def sequence(self, written: Written, access: str) -> list[Declared]:
         """A sequence of declarations (usually one)."""
@@ -134,7 +145,7 @@ class _Reader:
         if INFERRED in written.dots.get(name, ()):
             self.inferred.append(name)
         declared = Declared(name, dtype, shape, order, access, text, place, grad)
-        other = self.tensors.get(fold(name))
+        other = self.tensors.get(self.key(name))
         if self.renames and other is not None and access == "out" and other.access == "in" and other.name == name:
             name, other = self.unused(f"{name}_out"), None
             declared = replace(declared, name=name, text=name + text[len(start.text):])
@@ -144,15 +155,15 @@ class _Reader:
                         + ("" if other.name == name else f": it is the same name as '{other.name}'"), place,
                         hint=f"'{name}' alone, without a type, is the input, changed in place; "
                              "a new tensor takes another name" if again else
-                             "upper and lower case, - and _ do not tell names apart",
+                             self.alike,
                         notes=(("first declared here", other.place),))
-        self.tensors[fold(name)] = declared
+        self.tensors[self.key(name)] = declared
         return declared
 
     def unused(self, wish: str) -> str:
         """A name that is not declared yet."""
         candidates = (wish, *[f"{wish}_{n}" for n in range(2, 2 * MAX_TENSORS)])
-        return next(c for c in candidates if fold(c) not in self.tensors and fold(c) not in self.sizes)
+        return next(c for c in candidates if self.key(c) not in self.tensors and self.key(c) not in self.sizes)
 
     def element_type(self, cursor: Arithmetic, name: str) -> tuple[str, bool]:
         if not cursor.accept("{"):
@@ -239,7 +250,7 @@ class _Reader:
         if written in self.numbers:
             return index(self.numbers[written])
         name = identifier(written, place)
-        known, first = self.sizes.setdefault(fold(name), (name, place))
+        known, first = self.sizes.setdefault(self.key(name), (name, place))
         if len(self.sizes) > MAX_SIZES:
             raise error("E120", f"more than {MAX_SIZES} sizes", place)
         if known != name:
@@ -249,7 +260,7 @@ class _Reader:
 
     def value(self, written: str, place: Place) -> Expr:
         """A name in a condition: a size, or an integer scalar."""
-        key = fold(written)
+        key = self.key(written)
         if written in self.numbers:
             return index(self.numbers[written])
         if key in self.sizes:
@@ -277,7 +288,7 @@ class _Reader:
                                                 written.place))
             return None
         match = (next((t for t in inputs if t.name == stripped), None)
-                 or next((t for t in inputs if fold(t.name) == fold(stripped)), None))
+                 or next((t for t in inputs if self.key(t.name) == self.key(stripped)), None))
         if match is None and len(inputs) == len(self.tensors):
             self.problems.append(Diagnostic("E113", f"'{stripped}' is not an input", written.place,
                                             did_you_mean(stripped, [t.name for t in inputs])
@@ -289,8 +300,7 @@ class _Reader:
         for key, (name, place) in self.sizes.items():
             if (tensor := self.tensors.get(key)) is not None:
                 self.problems.append(Diagnostic("E107", f"the size '{name}' has the name of the tensor '{tensor.name}'",
-                                                place,
-                                                "upper and lower case, - and _ do not tell names apart",
+                                                place, self.alike,
                                                 (("the tensor is declared here", tensor.place),)))
 
     def check_conditions(self, requirements: Sequence[Written]) -> None:
@@ -313,10 +323,10 @@ class _Reader:
 
 def declare(inputs: Sequence[Written], outputs: Sequence[Written], requirements: Sequence[Written] = (),
             place: Place | None = None, renames: bool = False, instance: Instance | None = None,
-            attributes: Sequence[tuple[str, Any]] = ()) -> Signature:
+            attributes: Sequence[tuple[str, Any]] = (), exact: bool = False) -> Signature:
     """The signature of these declarations. Raises CatenError with every fault (E101…E120). `place`: the position of the
     outputs. `renames`: an output C declared like an input is a new tensor, C_out. `instance`: of a generic one.
-    `attributes`: those that are integers are numbers in shapes and conditions."""
+    `attributes`: those that are integers are numbers in shapes and conditions. `exact`: are `h` and `H` two names?"""
     generic = tensors([written.text for written in inputs])
     generic += tuple([t for t in tensors([written.text for written in outputs])
                       if t.name not in [other.name for other in generic]])
@@ -326,7 +336,7 @@ def declare(inputs: Sequence[Written], outputs: Sequence[Written], requirements:
         raise error("E120", f"more than {MAX_TENSORS} tensors",
                     inputs[MAX_TENSORS].place if len(inputs) > MAX_TENSORS else place)
     numbers = {name: value for name, value in attributes if type(value) is int}
-    reader = _Reader(renames, bound(generic, instance), numbers)
+    reader = _Reader(renames, exact, bound(generic, instance), numbers)
     given = [t for written in inputs for t in reader.sequence(written, "in")]
     complete = not reader.problems                  # else what follows would repeat the same faults
     results: list[Declared] = []
@@ -351,7 +361,7 @@ def declare(inputs: Sequence[Written], outputs: Sequence[Written], requirements:
     return Signature(tuple(reader.tensors.values()), tuple(t.name for t in given), tuple(written_to),
                      tuple(name for name, _ in reader.sizes.values()), tuple(dict.fromkeys(reader.conditions)),
                      tuple(reader.positions.items()), generic if any(t.is_generic for t in generic) else (),
-                     tuple(reader.inferred), tuple([n for n in reader.bindings.sizes if fold(n) in reader.sizes]))
+                     tuple(reader.inferred), tuple([n for n in reader.bindings.sizes if reader.key(n) in reader.sizes]))
 
 
 def identifier(written: str, place: Place) -> str:

@@ -420,7 +420,7 @@ def _composite(table: dict[str, Any], path: Path, outer: dict[str, Any], places:
         strings(table["inputs"], (*path, "inputs")), strings(table["outputs"], (*path, "outputs")),
         strings(test.get("requirements", []), (*test_path, "requirements")),
         places.key(*path, "outputs"), instance=instance,
-        attributes=given or ())) if "inputs" in table and "outputs" in table else None
+        attributes=given or (), exact=lang == "python")) if "inputs" in table and "outputs" in table else None
     for n, (attribute, _) in enumerate(given or ()):
         taken = signature is not None and named(attribute, signature.names)
         if taken:

@@ -8,7 +8,7 @@ from ..core.expr import TRUE, Const, Expr, Op, Var, index
 from ..frozen import frozen
 from .affine import Linear, expression
 from .context import Context
-from .effects import reads
+from .effects import reads, writes
 from .entry_checks import comparison
 from .run_time_checks import CheckRows, body_text
 from .statements import Aref, Fail, For, If, Stmt
@@ -41,10 +41,12 @@ class Site:
         context = self.context if at == len(self.frames) else self.frames[at].context
         for cond in self.checks.ensured:
             context = context.given(cond)
-        for inserted in (*[f.before for f in self.frames[:at]], self.before if at == len(self.frames)
-                         else self.frames[at].before):
-            for stmt in inserted:
-                context = context.after(stmt)
+        for frame in self.frames[:at]:                       # but for what they say of memory that is written inside
+            for stmt in frame.before:
+                if reads(stmt).isdisjoint(writes(frame.stmt)):
+                    context = context.after(stmt)
+        for stmt in self.before if at == len(self.frames) else self.frames[at].before:
+            context = context.after(stmt)
         for cond, holds in conditions:
             context = context.given(cond, holds)
         return context

@@ -466,4 +466,28 @@ for at in np.ndindex(M, N):
             b = a * w[at[1]]
             a = a - b
     y[at] = a"""),
+    "names that differ in upper and lower case": _program("x{float}[T D]; W{float}[H D]; h{float}[H]", "w{float}[T H]; t{float}[]", "T=3 D=4 H=5", """
+t = 0.0
+for i in range(T):
+    for j in range(H):
+        w[i, j] = h[j]
+        for d in range(D):
+            w[i, j] += x[i, d] * W[j, d]
+        t += w[i, j]
+return w, t"""),
+    "a bitonic sort": _program("x{double}[32]", "y{double}[32]", "", """
+y[...] = x
+k = 2
+for a in range(5):
+    j = k // 2
+    for b in range(a + 1):
+        for i in range(32):
+            l = i ^ j
+            if l > i:
+                if ((i & k) == 0 and y[i] > y[l]) or ((i & k) != 0 and y[i] < y[l]):
+                    t = y[i]
+                    y[i] = y[l]
+                    y[l] = t
+        j = j // 2
+    k = k * 2"""),
 }

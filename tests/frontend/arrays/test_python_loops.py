@@ -131,6 +131,12 @@ def test_refusals_have_a_place(code: str) -> None:
     assert f"{found.code} {found.place.line - 7}:{found.place.column} {found.message}".startswith(REFUSED[code])
 
 
+def test_an_argument_has_the_place_of_its_use() -> None:
+    text = spec("Op", PythonProgram("x{float}[N]; count{int}[]", "y{float}[N]", "", "for i in range(N):\n    y[i] = x[i] * 2.0 + count"))
+    with pytest.raises(CatenError, match=r"9:25: E301: \+ has operands of different types, float and int64"):
+        caten.compile(text, runtime="gcc")
+
+
 def test_an_index_that_is_outside_fails_the_call(tool: Any) -> None:
     tool("gcc")
     run = caten.compile(spec("Op", PythonProgram("x{float}[N]; k{int}[N]", "y{float}[N]", "", "for i in range(N):\n    y[i] = x[k[i]]")), runtime="gcc")

@@ -4,7 +4,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NoReturn
 
 from ...core.dtypes import DTYPES, is_complex
@@ -110,7 +110,8 @@ class PythonExpressions:
             if isinstance(value, Unset):
                 unset(self.at(node), value)
             self.fail(node, "E322", f"an array or a number is needed here, not {described(value)}")
-        return found
+        # an argument has no place in the body but that of its use
+        return replace(found, pos=b.pos) if isinstance(found, Term) and not found.pos else found
 
     # names
 
