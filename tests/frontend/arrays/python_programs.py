@@ -490,4 +490,26 @@ for a in range(5):
                     y[l] = t
         j = j // 2
     k = k * 2"""),
+    "elements that masks select": _program("X{double}[M N]; k{int}[N]", "Y{double}[M N]; s{double}[9]; count{int}[]", "M=4 N=6", """
+Y[...] = X
+Y[Y > 0.5] *= 2
+m = (Y < 0) & (X > -1)
+Y[m] = np.sqrt(-X[m]) + 1
+Y[(Y < 0) & (X > -1)] -= X[m].min()
+s[0] = X[X > 0].sum()
+s[1] = X[X > 0].mean()
+s[2] = X[X < 0].max()
+s[3] = X[X < 0].min()
+s[4] = np.std(X[X > 0])
+s[5] = np.var(X[m], ddof=1)
+s[6] = 1.0 if (X[X > 0] > 0.5).any() else 0.0
+s[7] = 1.0 if (X[X > 0] < 9).all() else 0.0
+s[8] = X[X > 0].prod()
+count[...] = X[X > 0].size + len(k[k > 1]) + k[k > 1].max() - k[k > 1].sum()
+for i in range(M):
+    row = Y[i]
+    row[row > 1] -= 0.5
+    low = Y[i] < 0
+    Y[i][low] = Y[i][low] * i
+    Y[i, 0] = Y[i][Y[i] > 0].mean() if (Y[i] > 0).any() else 0.0"""),
 }

@@ -87,7 +87,7 @@ PYTHON = [
     ('return X[::0]', 'E323 1:10 the step of this slice is 0 | a negative step counts down'),
     ('return X[I[0]:]', 'E326 1:10 the bounds of a slice are numbers and sizes that are known at entry | an index may be an element of an array, a bound may not'),
     ('return X[::n]', 'E326 1:10 the step of a slice is a number that is known when the body is compiled'),
-    ('return X[Q]', 'E328 1:10 how many elements a mask selects is not known before the call | np.where(mask, x, 0) keeps the shape; x[mask] = value changes elements in place'),
+    ('return X[Q]', 'E328 1:1 how many elements a mask selects is not known before the call | np.where(mask, x, 0) keeps the shape; sums, means and extremes of x[mask] are known, and x[mask] = …'),
     ('return X[a]', "E306 1:10 an index is an integer, a slice, an array of integers, None or '...' | convert numbers with .astype(np.int64)"),
     ('return a[0]', 'E307 1:10 [] has 0 axes, but 1 index is given'),
     ('return (1, 2)[5]', 'E323 1:8 the index 5 is outside a list of 2'),

@@ -16,7 +16,7 @@ from ...loop.affine import canonical
 from ..typing import WEAK_INT, Literal, Term
 from .builder import Builder
 from .elementwise_functions import term_of
-from .handles import Array, Unset, spelled
+from .handles import Array, Selected, Unset, spelled
 
 NOTHING = object()
 
@@ -119,6 +119,8 @@ def _converted(b: Builder, parameter: Parameter, value: Any, name: str) -> Any:
     if found is None:
         if isinstance(value, Unset):
             unset(b, value)
+        if isinstance(value, Selected):
+            refuse_selected(b)
         b.fail("E322", f"the argument '{parameter.name}' of {name} is {wanted}, not {described(value)}",
                "it must be known when the body is compiled" if isinstance(value, Array | Term) and parameter.kind not in
                ("array", "arrays", "operand") else None)
@@ -131,6 +133,12 @@ def unset(b: Builder, value: Unset) -> NoReturn:
     b.fail("E227", f"this reads the output '{value.name}', which is no input, before anything sets it",
            f"{first} first, or "
            "list it among the inputs too if it comes from the caller")
+
+
+def refuse_selected(b: Builder) -> NoReturn:
+    """E328."""
+    b.fail("E328", "how many elements a mask selects is not known before the call",
+           "np.where(mask, x, 0) keeps the shape; sums, means and extremes of x[mask] are known, and x[mask] = …")
 
 
 def described(value: Any) -> str:

@@ -10,11 +10,11 @@ from ...core.program import Buffer, Scalar, Size
 from ...loop.affine import canonical
 from ...tensor.values import Output
 from ..typing import WEAK_INT, Value
-from .argument_binding import described
+from .argument_binding import described, refuse_selected
 from .builder import Builder
 from .called_composites import Composites
 from .elementwise_functions import term_of
-from .handles import Array, Unset
+from .handles import Array, Selected, Unset
 
 
 class ArrayScope:
@@ -97,6 +97,8 @@ class ArrayScope:
     def fitting(self, b: Builder, name: str, value: Any) -> Array:
         """A value as that of an output. E310 and E320 if it has another type or shape."""
         param, operand = self.params[name], term_of(value, b.pos)
+        if isinstance(value, Selected):
+            refuse_selected(b)
         if operand is None:
             b.fail("E322", f"the output '{name}' is an array, not {described(value)}")
         if not isinstance(operand, Array):

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field, replace
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from ...core.dtypes import DTYPES, is_integer
 from ...core.expr import Const, Expr, Op, Var, index
@@ -57,6 +57,19 @@ class Unset:
     name: str
     dtype: str
     shape: tuple[Expr, ...]
+
+
+@frozen
+class Selected:
+    """The elements of an array where a mask of its shape is true. How many there are is not known before the call."""
+
+    array: Array
+    mask: Array
+    described: ClassVar[str] = "the elements that a mask selects"
+
+    @property
+    def dtype(self) -> str:
+        return self.array.dtype
 
 
 def owned(operand: AnyOperand) -> AnyOperand:

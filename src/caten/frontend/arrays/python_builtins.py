@@ -11,7 +11,8 @@ from ..typing import Term
 from .argument_binding import as_extent, described
 from .builder import Builder
 from .elementwise_functions import apply, number_of, round_to, term_of
-from .handles import Array, Unset, constant_of, size_term
+from .handles import Array, Selected, Unset, constant_of, size_term
+from .masked_elements import count
 
 LONGEST = 50_000               # of a range that is unrolled
 
@@ -51,6 +52,8 @@ def _len(b: Builder, args: list[Any]) -> Any:
             return size_term(x.shape[0], b.pos) if known is None else known
         case [tuple() | list() | str() | range() as x]:
             return len(x)
+        case [Selected() as x]:
+            return count(b, x)
     _refuse(b, "len", "an array or a list", args)
 
 

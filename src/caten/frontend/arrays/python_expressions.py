@@ -13,14 +13,15 @@ from ...core.expr import Op
 from ...errors import did_you_mean
 from ...frozen import frozen
 from ..typing import Term, Value
-from . import array_products
-from .argument_binding import TYPE_WORDS, ElementType, Function, as_array, call, described, unset
+from . import array_products, masked_elements
+from .argument_binding import TYPE_WORDS, ElementType, Function, as_array, call, described, refuse_selected, unset
 from .array_functions import ATTRIBUTES, CONSTANTS, LATER, METHODS, NUMPY, OF_LIBRARY, PLAIN
 from .array_scope import ArrayScope
 from .builder import Builder
 from .called_composites import CalledComposite, call_composite
-from .elementwise_functions import apply, converted, number_of, term_of
-from .handles import Array, Operand, Unset, constant_of
+from .elementwise_functions import apply, choose, converted, number_of, term_of
+from .handles import Array, Operand, Selected, Unset, constant_of
+from .masked_elements import any_selected, lifted
 from .python_builtins import BUILTINS, Builtin
 from .python_source import PythonSource
 from .selection import select
@@ -106,6 +107,8 @@ class PythonExpressions:
         """A value as an array or a scalar."""
         b = self.at(node)
         found = as_array(b, value) if isinstance(value, tuple | list) else term_of(value, b.pos)
+        if isinstance(value, Selected):
+            refuse_selected(b)
         if found is None:
             if isinstance(value, Unset):
                 unset(self.at(node), value)
@@ -142,7 +145,7 @@ class PythonExpressions:
         owner = self.eval(node.value)
         if isinstance(owner, Module):
             return self._of_module(node, owner)
-        if node.attr == "dtype" and isinstance(owner, Array | Unset | Term):
+        if node.attr == "dtype" and isinstance(owner, Array | Unset | Term | Selected):
             return ElementType(self.builder.typing.storage(owner.kind) if isinstance(owner, Term) else owner.dtype)
         if isinstance(owner, ElementType) and node.attr in ("itemsize", "kind", "name"):
             return owner.itemsize if node.attr == "itemsize" else owner.kind if node.attr == "kind" else owner.name
@@ -156,6 +159,10 @@ class PythonExpressions:
             owner = Array(owner.name, owner.dtype, owner.shape)
         if isinstance(owner, Unset):
             unset(self.at(node), owner)
+        if isinstance(owner, Selected) and node.attr == "size":
+            return masked_elements.count(self.at(node), owner)
+        if isinstance(owner, Selected) and node.attr in METHODS:
+            return Method(METHODS[node.attr], owner)
         if isinstance(owner, Array | Term | int | float) and node.attr in (*ATTRIBUTES, *METHODS):
             if node.attr in ATTRIBUTES:
                 return call(self.at(node), ATTRIBUTES[node.attr], [owner], {})
@@ -209,6 +216,10 @@ class PythonExpressions:
                 at_right: ast.expr) -> Any:
         """The value of `left op right`."""
         b = self.at(node)
+        if any_selected(left, right) and isinstance(op, ast.MatMult):
+            refuse_selected(b)
+        if any_selected(left, right):
+            return lifted(b, lambda x, y: self.combine(node, op, x, y, at_left, at_right), left, right)
         if isinstance(left, tuple | list) and isinstance(right, type(left)) and isinstance(op, ast.Add):
             return type(left)([*left, *right])
         if isinstance(left, tuple | list) and isinstance(op, ast.Mult) and isinstance(right, int):
@@ -228,7 +239,11 @@ class PythonExpressions:
     def unary(self, node: ast.UnaryOp) -> Any:
         if isinstance(node.op, ast.Not):
             return not self.truth(node.operand)
-        x = self.operand(node.operand)
+        value = self.eval(node.operand)
+        if isinstance(value, Selected):
+            return value if isinstance(node.op, ast.UAdd) else lifted(
+                self.at(node), lambda v: apply(self.at(node), UNARY[type(node.op)], v), value)
+        x = self.as_operand(node.operand, value)
         return x if isinstance(node.op, ast.UAdd) else apply(self.at(node), UNARY[type(node.op)], x)
 
     def compare(self, node: ast.Compare) -> Any:
@@ -250,6 +265,8 @@ class PythonExpressions:
             if not isinstance(right, tuple | list | str) or isinstance(left, Array | Term):
                 self.fail(node, "E326", "'in' needs a list and a value that are known")
             return (left in right) == isinstance(op, ast.In)
+        if any_selected(left, right):
+            return lifted(self.at(node), lambda x, y: self._compared(node, op, x, y), left, right)
         fn = COMPARE[type(op)]
         x, y = term_of(left, self.source.position(node)), term_of(right, self.source.position(node))
         if x is None or y is None:
@@ -306,7 +323,10 @@ class PythonExpressions:
         return bool(value)
 
     def choice(self, node: ast.IfExp) -> Any:
-        return self.eval(node.body if self.truth(node.test) else node.orelse)
+        test = self.eval(node.test)
+        if isinstance(test, Array) and not test.rank:              # an element: it chooses at the call
+            return choose(self.at(node), test, self.operand(node.body), self.operand(node.orelse))
+        return self.eval(node.body if self.as_truth(node.test, test) else node.orelse)
 
     # subscripts and calls
 
@@ -321,7 +341,11 @@ class PythonExpressions:
         if not isinstance(owner, Array):
             self.fail(node, "E311", f"{described(owner)} has no elements" if not isinstance(owner, Term)
                       else "a number has no elements")
-        return select(self.at(node.slice), owner, self.eval(node.slice))
+        at = self.eval(node.slice)
+        if isinstance(at, Array) and at.dtype == "bool" and at.rank == owner.rank:
+            self.at(node.slice).same_shape(at.shape, owner.shape, "this mask")
+            return Selected(owner, at)
+        return select(self.at(node.slice), owner, at)
 
     def _of_list(self, node: ast.Subscript, owner: Any, at: Any) -> Any:
         if not isinstance(at, int | slice):
@@ -343,11 +367,13 @@ class PythonExpressions:
                 self.fail(node, "E244", "a body cannot use ** in a call")
             keywords[keyword.arg] = self.eval(keyword.value)
         b = self.at(node)
+        if isinstance(function, Method):
+            args, function = [function.array, *args], function.function
         match function:
+            case Function() if any_selected(*args, *keywords.values()):
+                return masked_elements.called(b, function, args, keywords)
             case Function():
                 return call(b, function, args, keywords)
-            case Method():
-                return call(b, function.function, [function.array, *args], keywords)
             case Builtin():
                 return function.make(b, args, keywords)
             case CalledComposite():

@@ -20,7 +20,7 @@ from .argument_binding import described, unset
 from .array_scope import ArrayScope, arrays_in
 from .builder import Builder
 from .elementwise_functions import apply, term_of
-from .handles import ONE, ZERO, Array, Operand, Unset, dtype_of, is_whole
+from .handles import ONE, ZERO, Array, Operand, Selected, Unset, dtype_of, is_whole
 from .loop_expressions import LoopExpressions, Variable
 from .loop_statements import LoopStatements
 from .python_builtins import BUILTINS, AllIndices, UnknownRange
@@ -239,12 +239,14 @@ class PythonLoops(PythonStatements):
             old = Array(old.name, old.dtype, old.shape)
         if not isinstance(old, Array):
             ex.fail(target, "E311", f"'{ast.unparse(target.value)}' is {described(old)}: it has no elements")
-        b, at, operand = ex.at(target), ex.eval(target.slice), ex.as_operand(written, value)
-        if any(isinstance(item, Masked) for item in items_of(ex.at(target.slice), old, at)):
-            place, operand = old, assign(b, old, at, operand)
+        b, at = ex.at(target), ex.eval(target.slice)
+        given = value if isinstance(value, Selected) else ex.as_operand(written, value)
+        if isinstance(given, Selected) or any(isinstance(item, Masked) for item in items_of(
+                ex.at(target.slice), old, at)):
+            new = self.made.store(b, old, assign(b, old, at, given), at=ex.at(written))
         else:
-            place = select(ex.at(target.slice), old, at)
-        self.stored(b, self.made.store(b, place, operand, at=ex.at(written)))
+            new = self.made.store(b, select(ex.at(target.slice), old, at), given, at=ex.at(written))
+        self.stored(b, new)
 
     def stored(self, b: Builder, name: str) -> None:
         """An array has changed. E225 if it is an input."""
@@ -269,7 +271,11 @@ class PythonLoops(PythonStatements):
         if isinstance(owner, list):
             super().augmented(node)
             return
-        value = ex.as_operand(node.value, ex.eval(node.value))
+        given = ex.eval(node.value)
+        if isinstance(target, ast.Subscript) and isinstance(place := ex.eval(target), Selected):
+            self.element(target, ex.combine(node, node.op, place, given, target, node.value), node.value)
+            return
+        value = ex.as_operand(node.value, given)
         fn, negated = ACCUMULATIONS.get(type(node.op), ("", False))
         old = self.scope.values.get(target.id) if isinstance(target, ast.Name) else None
         if isinstance(target, ast.Subscript) or (isinstance(owner, Array) and owner.rank) or (

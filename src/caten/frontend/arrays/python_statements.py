@@ -12,7 +12,7 @@ from .array_scatters import AT, accumulate_at
 from .array_scope import ArrayScope
 from .builder import Builder
 from .elementwise_functions import term_of
-from .handles import Array, NeedsLoops, Unset, constant_of
+from .handles import Array, NeedsLoops, Selected, Unset, constant_of
 from .python_builtins import AllIndices, UnknownRange
 from .python_expressions import PythonExpressions, UserFunction
 from .python_source import PythonSource
@@ -170,7 +170,7 @@ class PythonStatements:
             self.expressions.fail(target, "E311", f"'{name}' is {described(old)}: it has no elements")
         b = self.expressions.at(target)
         self.scope.check_change(b, name, old)
-        operand = self.expressions.as_operand(written, value)
+        operand = value if isinstance(value, Selected) else self.expressions.as_operand(written, value)
         self.scope.values[name] = assign(b, old, self.expressions.eval(target.slice), operand)
 
     def augmented(self, node: ast.AugAssign) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...core.expr import Expr, index
 from ...tensor.values import Inside, Pieces
+from .argument_binding import refuse_selected
 from .axis_arguments import axis_of
 from .builder import Builder
 from .handles import ONE, ZERO, Array, Indices, spelled, spelled_extent
@@ -18,8 +19,7 @@ def select(b: Builder, x: Array, written: Any) -> Array:
     items = items_of(b, x, written)
     for item in items:
         if isinstance(item, Masked):
-            b.fail("E328", "how many elements a mask selects is not known before the call",
-                   "np.where(mask, x, 0) keeps the shape; x[mask] = value changes elements in place")
+            refuse_selected(b)
     if any(isinstance(item, Gathered | Listed) for item in items):
         extents, index_of = gathered(b, x, items, written)
         return b.compute(extents, lambda i: x.at(index_of(i)))

@@ -7,19 +7,23 @@ from typing import Any
 
 from ...core.expr import Expr, Op, index, number
 from ...loop.affine import canonical
+from .argument_binding import refuse_selected
 from .builder import Builder
 from .elementwise_functions import term_of
-from .handles import ONE, ZERO, Array, Indices, Operand, Unset, shape_of, spelled
+from .handles import ONE, ZERO, Array, Indices, Operand, Selected, Unset, shape_of, spelled
+from .masked_elements import check_mask
 from .selection import pieces
 from .subscripts import At, Gathered, Item, Listed, Masked, New, Range, items_of
 
 
-def assign(b: Builder, old: Array | Unset, written: Any, value: Operand) -> Array:
+def assign(b: Builder, old: Array | Unset, written: Any, value: Operand | Selected) -> Array:
     """The array after `old[written] = value`. An output that is not set yet holds 0."""
     target = Array(old.name, old.dtype, old.shape)
     items = items_of(b, target, written)
     if any(isinstance(item, Masked) for item in items):
         return _masked(b, old, items, value)
+    if isinstance(value, Selected):
+        refuse_selected(b)
     for item in items:
         if isinstance(item, Gathered | Listed):
             b.fail("E327", "storing at the indices of an array is not supported yet",
@@ -90,12 +94,18 @@ def _is_in(b: Builder, item: Range, at: Expr, extent: Expr) -> Expr:
     return reduce(lambda x, y: Op("and", (x, y)), conds)
 
 
-def _masked(b: Builder, old: Array | Unset, items: Sequence[Item], value: Operand) -> Array:
-    """`Z[mask] = number`: a choice for each element."""
+def _masked(b: Builder, old: Array | Unset, items: Sequence[Item], value: Operand | Selected) -> Array:
+    """`Z[mask] = number`, `Z[mask] = x[mask]`: a choice for each element."""
     mask = items[0]
     if not isinstance(mask, Masked) or any(not _is_whole(item, extent) for item, extent in
                                            zip(items[1:], old.shape[mask.mask.rank:], strict=False)):
         b.fail("E328", "a mask stands alone in an index")
+    if isinstance(value, Selected):
+        check_mask(b, mask.mask, value.mask)
+        new = value.array
+        return b.compute(old.shape, lambda i: Op("where", (
+            mask.mask.at(i), b.typing.settle(b.broadcast_term(new, i, old.shape), old.dtype, f"'{old.name}'"),
+            _element(old, i))))
     if shape_of(value):
         b.fail("E328", f"a value of the shape {spelled(shape_of(value))} cannot be spread over the elements of a mask",
                "Z = np.where(mask, values, Z) takes those of the same place")
