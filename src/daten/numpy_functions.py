@@ -7,6 +7,7 @@ computes at once, from the values.
 """
 from __future__ import annotations
 
+import inspect
 import operator as op
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
@@ -16,7 +17,8 @@ import numpy as np
 
 from caten.frontend import operator_library
 
-from . import array_api
+from . import array_api, library_calls
+from .library_calls import Unknown
 from .tensor import Tensor, apply, one, product, tensor
 from .tracing import ACTIVE
 
@@ -34,10 +36,6 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "greater": op.gt, "greater_equal": op.ge, "equal": op.eq, "not_equal": op.ne}
 REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all",
               "logical_or": "any"}
-
-
-class Unknown(Exception):
-    """No operator computes this."""
 
 
 def of_elements(ufunc: np.ufunc, method: str, inputs: Sequence[Any], named: Mapping[str, Any]) -> Any:
@@ -94,7 +92,8 @@ def of_arrays(function: Callable[..., Any], inputs: Sequence[Any], named: Mappin
             return _in(xp.fft, name, inputs, named)
         if name in FUNCTIONS:
             return FUNCTIONS[name](*map(_operand, inputs), **{n: _operand(v) for n, v in named.items()})
-        return _of_library(NAMES.get(name, name), [_operand(v) for v in inputs], named)
+        return library_calls.call(function, NAMES.get(name, name), [_operand(v) for v in inputs],
+                                  {n: _operand(v) for n, v in named.items()})
     except Unknown:
         return _by_numpy(function, name, inputs, named)
 
@@ -103,8 +102,10 @@ def _in(namespace: Any, name: str, inputs: Sequence[Any], named: Mapping[str, An
     if name == "norm":
         return norm(*inputs, **named)
     made = getattr(namespace, name, None)
-    if made is None:
-        raise Unknown
+    try:
+        inspect.signature(made).bind(*inputs, **named)
+    except TypeError:                                       # there is none, or it has no such argument
+        raise Unknown from None
     return made(*map(_operand, inputs), **named)
 
 
@@ -296,7 +297,49 @@ def _like(name: str) -> Callable[..., Tensor]:
     return function
 
 
+def quantile(name: str, scale: float = 1.0) -> Callable[..., Any]:
+    """`np.quantile(x, q)`, of one number q."""
+    def function(a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
+                 method: str = "linear", keepdims: bool = False, **others: Any) -> Any:
+        if out is not None or method != "linear" or keepdims or others or not isinstance(q, int | float) or isinstance(
+                axis, tuple):
+            raise Unknown
+        x = _float(tensor(a))
+        return one(name, x.reshape(-1) if axis is None else x, q=q * scale, axis=-1 if axis is None else axis)
+    return function
+
+
+def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False) -> Any:
+    """The mean; with weights along one axis, or of the array's shape, the weighted one."""
+    if returned:
+        raise Unknown
+    if weights is None:
+        return reduced("mean", a, axis, keepdims=keepdims)
+    x, w = tensor(a), tensor(weights)
+    if w.ndim == 1 and x.ndim > 1 and isinstance(axis, int):
+        w = xp.broadcast_to(w.reshape([-1 if n == axis % x.ndim else 1 for n in range(x.ndim)]), x.shape)
+    return one("average", x, w, axis=axis, keepdims=keepdims)
+
+
+def fill_diagonal(a: Tensor, val: Any, wrap: bool = False) -> None:
+    """Change the diagonal of a matrix."""
+    if wrap or a.ndim != 2 or not isinstance(val, int | float):
+        raise TypeError("np.fill_diagonal of a tensor takes a matrix and a number, without wrap")
+    a[...] = one("fill_diagonal", a, val)
+
+
+def put(a: Tensor, ind: Any, v: Any, mode: str = "raise") -> None:
+    """Change elements by their numbers."""
+    at = tensor(np.asarray(ind)).reshape(-1) if not isinstance(ind, Tensor) else ind.reshape(-1)
+    values = tensor(np.asarray(v, a.dtype.numpy)) if not isinstance(v, Tensor) else v
+    if mode != "raise" or values.size not in (1, at.size):
+        raise TypeError("np.put of a tensor takes a value for each index, or one, and mode='raise'")
+    a[...] = one("put", a, at, xp.broadcast_to(values.reshape(-1), at.shape))
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "quantile": quantile("quantile"), "nanquantile": quantile("nanquantile"), "percentile": quantile("quantile", 0.01),
+    "nanpercentile": quantile("nanquantile", 0.01), "average": average, "fill_diagonal": fill_diagonal, "put": put,
     **{n: _reduction(n) for n in ("sum", "prod", "mean")}, **{n: _reduction(n, spread=True) for n in ("var", "std")},
     **{n: _extreme(NAMES.get(n, n)) for n in ("max", "min", "amax", "amin", "all", "any", "count_nonzero")},
     **{n: lambda a, axis=None, out=None, keepdims=False, n=n: reduced(n, a, axis, None, out, keepdims)
@@ -323,9 +366,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "tile": lambda a, reps: xp.tile(a, reps if isinstance(reps, tuple) else (reps,)),
     "where": where, "clip": clip, "take": take, "round": lambda a, decimals=0: one("round", a, decimals=decimals),
     "take_along_axis": lambda arr, indices, axis=-1: xp.take_along_axis(arr, tensor(indices), axis=axis),
-    "average": lambda a, axis=None, weights=None, *, keepdims=False: (
-        reduced("mean", a, axis, keepdims=keepdims) if weights is None else one(
-            "average", a, weights, axis=axis, keepdims=keepdims)),
     "sort": lambda a, axis=-1, kind=None: xp.sort(a, axis=axis), "diff": lambda a, n=1, axis=-1: xp.diff(
         a, n=n, axis=axis),
     "argsort": lambda a, axis=-1, kind=None: xp.argsort(a, axis=axis), "nonzero": lambda a: xp.nonzero(a),

@@ -142,9 +142,8 @@ def _of_parts(name: str, x: Tensor, any: bool) -> Tensor:
 
 
 def nextafter(x1: Any, x2: Any, /) -> Tensor:
-    """The next number from x1 towards x2. Computed by its bits."""
-    a, b = _together((x1, x2))
-    return Tensor(np.nextafter(a.numpy(), b.numpy()))
+    """The next number from x1 towards x2."""
+    return one("nextafter", *_together((x1, x2)))
 
 
 def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
