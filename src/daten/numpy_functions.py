@@ -101,7 +101,7 @@ def of_arrays(function: Callable[..., Any], inputs: Sequence[Any], named: Mappin
 def _in(namespace: Any, name: str, inputs: Sequence[Any], named: Mapping[str, Any]) -> Any:
     if name == "norm":
         return norm(*inputs, **named)
-    made = getattr(namespace, name, None)
+    made: Any = getattr(namespace, name, None)
     try:
         inspect.signature(made).bind(*inputs, **named)
     except TypeError:                                       # there is none, or it has no such argument
