@@ -348,6 +348,12 @@ def test_layers_with_a_state() -> None:
 
     def sigmoid(z: np.ndarray) -> np.ndarray:
         return 1 / (1 + np.exp(-z))
+    h, states = h0, []
+    for step in x:
+        h = np.tanh(step @ w[:4].T + h @ r[:4].T + v[:4])
+        states.append(h)
+    for found, want in zip(caten.ops.rnn(x, w[:4], r[:4], v[:4], h0), (np.stack(states), h), strict=True):
+        np.testing.assert_allclose(found, want, rtol=1e-10)
     h, c, states = h0, c0, []
     for step in x:
         i, f, g, o = np.split(step @ w.T + h @ r.T + v, 4, axis=-1)

@@ -512,4 +512,44 @@ for i in range(M):
     low = Y[i] < 0
     Y[i][low] = Y[i][low] * i
     Y[i, 0] = Y[i][Y[i] > 0].mean() if (Y[i] > 0).any() else 0.0"""),
+    "a beam search": _program("logp{double}[T V]", "score{double}[3]; path{int}[3 T]", "T=4 V=5", """
+s = np.full(3, -np.inf)
+s[0] = 0
+p = np.zeros((3, T), np.int64)
+for t in range(T):
+    cand = (s[:, None] + logp[t]).reshape(3 * V)
+    order = np.argsort(-cand)
+    q = p.copy()
+    for k in range(3):
+        w = order[k]
+        s[k] = cand[w]
+        p[k] = q[w // V]
+        p[k, t] = w % V
+score[...] = s
+path[...] = p"""),
+    "what lists and arguments were before stores": _program("x{double}[N]", "y{double}[N]", "N=9", """
+def changed(v):
+    y[0] = 3
+    return v
+def views(v):
+    v[0] = 4
+    return v[1]
+y[...] = x
+for i in range(N - 1):
+    t = (y[i], y[i + 1] * 2)
+    y[i] = t[1]
+    y[i + 1] = t[0]
+    c = [y * 2, y[::-1]]
+    c.append((y + 1).reshape(3, 3))
+    c.append(y[i])
+    y[i] = c[0][i] + c[1][0] + c[2][0, 1]
+    y[0] = c[0][0] - c[3]
+    for v in [y[i], y[i + 1]]:
+        y[i + 1] = v + 1
+    c[0] = y[2]
+    y[2] = 0.5
+    y[i] += c[0] + changed(y[0] * 2) + views(y)
+    rows = [y[0:2], y[2:4]]
+    rows[0][1] = 5
+    y[i] -= rows[1][0] + y[1]"""),
 }

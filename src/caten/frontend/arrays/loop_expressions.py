@@ -40,6 +40,9 @@ class Variables(Protocol):
     def stays(self, b: Builder, term: Term) -> bool:
         """Is it arithmetic over sizes and variables of loops?"""
 
+    def kept(self, b: Builder, value: Any) -> Any:
+        """What a list gets, as it is now."""
+
 
 class LoopExpressions(PythonExpressions):
     """Expressions inside loops: conditions may depend on elements."""
@@ -62,6 +65,9 @@ class LoopExpressions(PythonExpressions):
             self.fail(node, "E220", f"'{node.id}' may not be set here: it is assigned in {self.owner.ended[node.id]}",
                       f"assign it before: {node.id} = 0.0")
         return super().name(node)
+
+    def kept(self, b: Builder, value: Any) -> Any:
+        return self.owner.kept(b, value)
 
     def known(self, node: ast.expr) -> bool | Operand:
         """A condition: what it is when the body is compiled, or a bool for each call."""

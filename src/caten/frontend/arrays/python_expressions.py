@@ -392,7 +392,7 @@ class PythonExpressions:
         if callable(function):                              # append and extend of a list
             if len(args) != 1 or keywords:
                 b.fail("E322", f"{function.__name__} of a list takes 1 argument, not {len(args) + len(keywords)}")
-            function(args[0] if function.__name__ == "append" else self.sequence(node, args[0]))
+            function(self.kept(b, args[0] if function.__name__ == "append" else self.sequence(node, args[0])))
             return None
         self.fail(node, "E221", f"{described(function)} is no function")
 
@@ -403,6 +403,10 @@ class PythonExpressions:
         if None in parts:
             b.fail("E322", "a complex number is made of two numbers or arrays")
         return apply(b, "complex", *[x if plain else converted(b, part_of(dtype), x) for x in parts if x is not None])
+
+    def kept(self, b: Builder, value: Any) -> Any:
+        """What a list gets, as it is now: values do not change."""
+        return value
 
     def spread(self, nodes: Sequence[ast.expr]) -> Iterator[Any]:
         """The values of a list of expressions, `*parts` spread."""

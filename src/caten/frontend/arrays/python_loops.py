@@ -74,6 +74,8 @@ class PythonLoops(PythonStatements):
 
     def names_at_start(self, function: UserFunction, given: dict[str, Any]) -> dict[str, Any]:
         """What a function assigns is its own, and not what has that name around it."""
+        if isinstance(function.body, list) and changes_elements(function.body):
+            given = {name: self.kept(self.expressions.builder, value) for name, value in given.items()}
         own = _assignments(function.body) if isinstance(function.body, list) else {}
         return {name: value for name, value in function.closure.items() if name not in own} | given
 
@@ -164,6 +166,26 @@ class PythonLoops(PythonStatements):
             return Value(value.kind, b.pos, expr=Read(name, (), b.typing.storage(value.kind)))
         return self.in_memory(b, "held", value) if isinstance(value, Array) else value
 
+    def kept(self, b: Builder, value: Any) -> Any:
+        """The items of a list as they are now: what is computed from memory, which may change before it is used, gets
+        memory of its own."""
+        if isinstance(value, list):
+            value[:] = [self.kept(b, each) for each in value]            # it may have other names
+            return value
+        if isinstance(value, tuple):
+            return tuple([self.kept(b, each) for each in value])
+        if isinstance(value, Array) and value.rank and not value.copied and (
+                value.root.name in self.made.memory and not self.changes(value)):
+            return value                                                 # a view shares its elements
+        operand = None if isinstance(value, str | bool | int | float) else term_of(value, b.pos)
+        if isinstance(operand, Array) and not operand.rank:
+            operand = b.term(operand, ())
+        return value if operand is None else self.held(b, operand)
+
+    def kept_items(self, node: ast.For, items: list[Any]) -> list[Any]:
+        return [self.kept(self.expressions.at(node.iter), each) for each in items] if changes_elements(
+            node.body) else items
+
     def name(self, node: ast.AST, name: str, value: Any, written: ast.expr) -> None:
         """`name = value`."""
         ex = self.expressions
@@ -179,7 +201,7 @@ class PythonLoops(PythonStatements):
             return
         operand = None if isinstance(value, tuple | list | str) else term_of(value, b.pos)
         if operand is None:
-            self.scope.values[name] = value
+            self.scope.values[name] = self.kept(b, value)
         elif isinstance(operand, Array) and operand.rank:
             self.name_array(b, name, old, operand)
         elif isinstance(old, Variable):
@@ -206,7 +228,7 @@ class PythonLoops(PythonStatements):
             self.check_alone(b, name, old.name)
             self.made.store(b, old, value)
             return
-        is_view = value.base is not None and not self.changes(value)
+        is_view = value.root.name in self.made.memory and value.base is not None and not self.changes(value)
         is_memory = value.name in self.made.memory and not value.copied and self.assignments[name] == 1
         if is_view or is_memory:
             self.scope.values[name] = value

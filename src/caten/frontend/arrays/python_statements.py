@@ -164,7 +164,7 @@ class PythonStatements:
             at = self.expressions.eval(target.slice)
             if not isinstance(at, int) or not -len(old) <= at < len(old):
                 self.expressions.fail(target, "E323", f"a list of {len(old)} has no such element")
-            old[at] = value
+            old[at] = self.kept(self.expressions.at(written), value)
             return
         if not isinstance(old, Array | Unset):
             self.expressions.fail(target, "E311", f"'{name}' is {described(old)}: it has no elements")
@@ -226,7 +226,7 @@ class PythonStatements:
         if isinstance(items, UnknownRange | AllIndices) or symbolic or (isinstance(items, range) and len(items) > most):
             raise NeedsLoops(node)
         repeated, outside = self.expressions.sequence(node.iter, items), self.iterations
-        for item in repeated:
+        for item in self.kept_items(node, repeated):
             self.store(node.target, item, node.iter)
             self.loops, self.iterations = self.loops + 1, outside * len(repeated)
             try:
@@ -241,6 +241,14 @@ class PythonStatements:
             finally:
                 self.loops, self.iterations = self.loops - 1, outside
         self.block(node.orelse)
+
+    def kept_items(self, node: ast.For, items: list[Any]) -> list[Any]:
+        """The items of a list as they are before the loop over it: values do not change."""
+        return items
+
+    def kept(self, b: Builder, value: Any) -> Any:
+        """An item of a list as it is now: values do not change."""
+        return value
 
     def _counts_arrays(self, node: ast.expr) -> bool:
         """Is it `enumerate(X)` or `zip(X, Y)` of arrays?"""
