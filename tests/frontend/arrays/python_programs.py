@@ -552,4 +552,17 @@ for i in range(N - 1):
     rows = [y[0:2], y[2:4]]
     rows[0][1] = 5
     y[i] -= rows[1][0] + y[1]"""),
+    "calls that change elements": _program("x{double}[N]", "y{double}[N]", "N=9", """
+def f(k):
+    y[k] = 100.0 + k
+    return 1.0
+def g(k):
+    return f(k) + 0.5
+y[...] = x
+for i in range(N - 2):
+    y[i + 1] = y[i] + g(i)
+    y[i + 2] += f(i + 2)
+    y[i] = max(y[i], f(i)) + (1.0 if y[i + 1] < f(i + 1) else 0.0)
+    t = (y[i], f(i))
+    y[i + 1] -= t[0]"""),
 }

@@ -17,6 +17,7 @@ from .handles import Array, Operand
 from .python_expressions import HANDLERS as EXPRESSIONS
 from .python_expressions import PythonExpressions, UserFunction
 from .python_source import PythonSource
+from .python_statements import changes_elements
 from .selection import select
 
 
@@ -68,6 +69,22 @@ class LoopExpressions(PythonExpressions):
 
     def kept(self, b: Builder, value: Any) -> Any:
         return self.owner.kept(b, value)
+
+    def before(self, value: Any, *later: ast.expr) -> Any:
+        """An element as it is now, if a call in a later operand changes elements."""
+        return self.owner.kept(self.builder, value) if any(map(self.has_effects, later)) else value
+
+    def has_effects(self, node: ast.AST, inside: frozenset[str] = frozenset()) -> bool:
+        """Does it call a function of the body that changes elements? `inside`: the functions that are looked at."""
+        for each in ast.walk(node):
+            if not isinstance(each, ast.Call) or not isinstance(each.func, ast.Name) or each.func.id in inside:
+                continue
+            function = self.scope.values.get(each.func.id)
+            if isinstance(function, UserFunction) and isinstance(function.body, list):
+                seen = inside | {each.func.id}
+                if changes_elements(function.body) or any(self.has_effects(part, seen) for part in function.body):
+                    return True
+        return False
 
     def known(self, node: ast.expr) -> bool | Operand:
         """A condition: what it is when the body is compiled, or a bool for each call."""

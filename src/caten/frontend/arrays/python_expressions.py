@@ -209,7 +209,8 @@ class PythonExpressions:
     # operators
 
     def binary(self, node: ast.BinOp) -> Any:
-        left, right = self.eval(node.left), self.eval(node.right)
+        left = self.before(self.eval(node.left), node.right)
+        right = self.eval(node.right)
         return self.combine(node, node.op, left, right, node.left, node.right)
 
     def combine(self, node: ast.AST, op: ast.operator, left: Any, right: Any, at_left: ast.expr,
@@ -249,6 +250,7 @@ class PythonExpressions:
     def compare(self, node: ast.Compare) -> Any:
         left, result = self.eval(node.left), None
         for op, right_node in zip(node.ops, node.comparators, strict=True):
+            left = self.before(left, right_node)
             right = self.eval(right_node)
             each = self._compared(node, op, left, right)
             if result is not None and not (isinstance(result, bool) and isinstance(each, bool)):
@@ -404,17 +406,21 @@ class PythonExpressions:
             b.fail("E322", "a complex number is made of two numbers or arrays")
         return apply(b, "complex", *[x if plain else converted(b, part_of(dtype), x) for x in parts if x is not None])
 
+    def before(self, value: Any, *later: ast.expr) -> Any:
+        """A value that is evaluated before others: values do not change."""
+        return value
+
     def kept(self, b: Builder, value: Any) -> Any:
         """What a list gets, as it is now: values do not change."""
         return value
 
     def spread(self, nodes: Sequence[ast.expr]) -> Iterator[Any]:
         """The values of a list of expressions, `*parts` spread."""
-        for node in nodes:
+        for n, node in enumerate(nodes):
             if isinstance(node, ast.Starred):
                 yield from self.sequence(node.value, self.eval(node.value))
             else:
-                yield self.eval(node)
+                yield self.before(self.eval(node), *nodes[n + 1:])
 
     def sequence(self, node: ast.AST, value: Any) -> list[Any]:
         """The items of a list, a range, or an array along its first axis, if their number is known."""

@@ -293,6 +293,10 @@ class PythonLoops(PythonStatements):
         if isinstance(owner, list):
             super().augmented(node)
             return
+        if isinstance(target, ast.Subscript) and ex.has_effects(node.value):      # the old element is read first
+            old = self.kept(ex.at(target), ex.eval(target))
+            self.element(target, ex.combine(node, node.op, old, ex.eval(node.value), target, node.value), node.value)
+            return
         given = ex.eval(node.value)
         if isinstance(target, ast.Subscript) and isinstance(place := ex.eval(target), Selected):
             self.element(target, ex.combine(node, node.op, place, given, target, node.value), node.value)
