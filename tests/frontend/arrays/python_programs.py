@@ -565,4 +565,21 @@ for i in range(N - 2):
     y[i] = max(y[i], f(i)) + (1.0 if y[i + 1] < f(i + 1) else 0.0)
     t = (y[i], f(i))
     y[i + 1] -= t[0]"""),
+    "several targets are views": _program("x{double}[M N]", "y{double}[M N]; z{double}[N]", "M=4 N=5", """
+y[...] = x
+p = x[0].copy()
+q = np.zeros(N)
+for i in range(M - 1):
+    a, b = y[i], y[i + 1]
+    a += b
+    b -= a
+    y[i], y[i + 1] = y[i + 1], y[i]
+    y[i, 0], y[i, 1] = y[i, 1], y[i, 0]
+    c = d = y[i] * 2
+    c[0] = 5
+    y[i] = d
+    for j in range(1, N - 1):
+        q[j] = (p[j - 1] + p[j + 1]) / 2
+    p, q = q, p
+z[...] = p"""),
 }

@@ -150,16 +150,18 @@ class PythonLoops(PythonStatements):
 
     def assign(self, node: ast.Assign) -> None:
         value = self.expressions.eval(node.value)
-        several = len(node.targets) > 1 or isinstance(node.targets[0], ast.Tuple | ast.List)
-        if several:
-            value = self.held(self.expressions.at(node.value), value)
+        b, (first, *others) = self.expressions.at(node.value), node.targets
+        if (isinstance(first, ast.Tuple | ast.List) and isinstance(value, tuple | list)
+                and len(value) == len(first.elts)):
+            value = type(value)([self.held(b, each) if isinstance(target, ast.Name) and target.id in self.homes else
+                                 self.kept(b, each) for target, each in zip(first.elts, value, strict=True)])
+        elif others:
+            value = self.kept(b, value)
         for target in node.targets:
             self.store(target, value, node.value)
 
     def held(self, b: Builder, value: Any) -> Any:
-        """What changes no more: `a, b = b, a`."""
-        if isinstance(value, tuple | list):
-            return type(value)([self.held(b, each) for each in value])
+        """What changes no more, for a name that keeps its memory: `a, b = b, a`."""
         if isinstance(value, Term) and not self.stays(b, value):
             name = self.made.local("held", b.typing.storage(value.kind), (), b)
             self.made.store(b, Array(name, b.typing.storage(value.kind), ()), value)
