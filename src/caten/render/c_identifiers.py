@@ -24,6 +24,12 @@ EXIT_FAILURE RAND_MAX MB_CUR_MAX SIZE_MAX PTRDIFF_MAX PTRDIFF_MIN WCHAR_MAX WCHA
 SIG_ATOMIC_MIN aligned_alloc malloc calloc realloc free abort exit abs labs llabs div ldiv lldiv omp_get_max_threads
 omp_get_thread_num signgam"""
 RESERVED = frozenset([*_KEYWORDS.split(), *_MACROS.split(), *[n + s for n in _LIBM.split() for s in ("", "f", "l")]])
+# Words of OpenCL C and CUDA besides: the qualifiers, the types of vectors, and what a kernel knows of its place.
+_DEVICE_WORDS = """kernel global local constant private generic read_only write_only read_write pipe complex imaginary
+unroll blockIdx threadIdx blockDim gridDim warpSize dim3 surface texture"""
+_VECTORS = "char uchar short ushort int uint long ulong float double half bool"
+OF_DEVICES = frozenset([*_DEVICE_WORDS.split(),
+                        *[t + n for t in _VECTORS.split() for n in ("", "1", "2", "3", "4", "8", "16")]])
 # Name patterns that headers and generated code use: types, limits, constant macros, functions of libraries.
 _FAMILY = re.compile(r"ct_|CT_|_|.*_t\Z|U?INT[A-Z0-9_]*_(MAX|MIN|C)\Z|U?INT(8|16|32|64|MAX)_C\Z"
                      r"|M_|Sleef_|omp_|[A-Z]+_MATH_")
@@ -69,10 +75,10 @@ def free(name: str, taken: Collection[str]) -> str:
 class Names:
     """One C identifier for each name of a program, assigned on first use."""
 
-    def __init__(self, names: Iterable[str] = (), own: Iterable[str] = ()):
-        """`own`: names that this compiler made, kept as they are."""
+    def __init__(self, names: Iterable[str] = (), own: Iterable[str] = (), reserved: Iterable[str] = ()):
+        """`own`: names that this compiler made, kept as they are. `reserved`: those that no identifier has."""
         self._given: dict[str, str] = {n: n for n in own}
-        self._taken: set[str] = set()
+        self._taken: set[str] = set(reserved)
         for name in names:
             self.of(name)
 

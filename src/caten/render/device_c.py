@@ -17,7 +17,7 @@ from ..loop.statements import ExternCall, For, Kernel, Local, LoopProgram, Prefi
 from ..mathematics.elementary import elementary_table
 from . import definitions
 from .c_expressions import Expressions
-from .c_identifiers import Names
+from .c_identifiers import OF_DEVICES, Names
 from .c_literals import literal
 from .c_statements import KernelBody
 from .code import CHOICE, Code, Libm, Spelling, call
@@ -239,7 +239,8 @@ class DeviceStyle(CStyle):
         return program
 
     def _thread(self, program: LoopProgram, kernel: Kernel, plan: Launch, helpers: Helpers) -> str:
-        names = Names([p.declares()[0] for p in program.params if isinstance(p, Buffer | Scalar | Size)])
+        names = Names([p.declares()[0] for p in program.params if isinstance(p, Buffer | Scalar | Size)],
+                      reserved=OF_DEVICES)
         plain = Expressions(helpers, names, *self._declared(program))
         ex = WrappingExpressions(plain.helpers, plain.names, plain.views, plain.flags, indices(plain.indices, kernel))
         written = unroll(program.replace(clauses=tuple([c for c in program.clauses

@@ -31,7 +31,17 @@ from ...loop.statements import (
     Stmt,
     is_const,
 )
-from ..analysis.loop_queries import Refusing, context_at, find, loops_in, mentions, reads_memory, refusal, replaced
+from ..analysis.loop_queries import (
+    Refusing,
+    context_at,
+    find,
+    locals_in,
+    loops_in,
+    mentions,
+    reads_memory,
+    refusal,
+    replaced,
+)
 from ..loop_names import with_value
 from ..normalize import tidied
 from ..step_results import Spread
@@ -78,6 +88,10 @@ def spread(program: LoopProgram, loop: str, count: int, name: str = "t") -> tupl
     wrong = structure_fault(kernel)
     if wrong is not None:
         raise refuse(wrong[1], "separate the kernel before, and bind the loops outside")
+    wide = [n.name for n in locals_in(kernel)
+            if n.space == "scratch" or not all(isinstance(e, Const) for e in n.shape)]
+    if wide:
+        raise refuse(f"every thread would need the array '{wide[0]}' for itself")
     context = context_at(program, found)
     block = made.body[-1]
     assert isinstance(block, For)
