@@ -14,7 +14,7 @@ import numpy as np
 
 from caten.frontend import operator_library
 
-from .tensor import apply, tensor
+from .tensor import Tensor, apply, tensor
 
 # Operators whose results are others: of another shape, of a length of their own, of complex numbers only.
 OTHERS = frozenset(("histogram", "bincount", "vander", "angle", "unravel_index", "diag", "searchsorted", "correlate",
@@ -51,7 +51,7 @@ def call(function: Callable[..., Any], name: str, given: Sequence[Any], named: M
             passed[each] = value
         elif each in attributes:
             continue
-        elif value is not parameter.default and value != parameter.default:
+        elif value is not parameter.default and (isinstance(value, Tensor | np.ndarray) or value != parameter.default):
             raise Unknown
     if isinstance(passed.get("axis"), tuple):
         raise Unknown

@@ -56,7 +56,7 @@ OTHERWISE: dict[str, Callable[[Any], Any]] = {
     "histogram": lambda f: np.histogram(f(A))[0], "bincount": lambda f: np.bincount(f(COUNTS[0])), "vander": lambda f: np.vander(f(A[0])), "vander 2": lambda f: np.vander(f(A[0]), 2),
     "polyder": lambda f: np.polyder(f(A[0])), "polyder twice": lambda f: np.polyder(f(A[0]), 2), "polyint": lambda f: np.polyint(f(A[0])), "polyfit": lambda f: np.polyfit(f(A[0]), f(A[1]), 2),
     "convolve": lambda f: np.convolve(f(A[0]), f(A[1])), "same": lambda f: np.convolve(f(A[0]), f(A[1]), "same"), "angle": lambda f: np.angle(f(A)),
-    "average": lambda f: np.average(f(A), axis=0, weights=f(np.abs(A[:, 0]))), "cov": lambda f: np.cov(f(A)), "cov of columns": lambda f: np.cov(f(A), rowvar=False),
+    "average": lambda f: np.average(f(A), axis=0, weights=f(np.abs(A[:, 0]))), "cov": lambda f: np.cov(f(A)), "weighted cov": lambda f: np.cov(f(A), aweights=f(np.abs(A[0]))), "cov of columns": lambda f: np.cov(f(A), rowvar=False),
     "nan_to_num": lambda f: np.nan_to_num(f(WITH_NAN)), "numbers for nan": lambda f: np.nan_to_num(f(WITH_NAN), nan=3.0), "lexsort": lambda f: np.lexsort((f(COUNTS[0]), f(COUNTS[1]))),
     "unravel_index": lambda f: np.unravel_index(f(COUNTS[0]), (3, 4)), "resize": lambda f: np.resize(f(A), (2, 3)), "gcd": lambda f: np.gcd(f(COUNTS), 6), "lcm": lambda f: np.lcm(f(COUNTS), f(COUNTS[0])),
     "packbits": lambda f: np.packbits(f((COUNTS > 4).astype(np.uint8)), axis=1), "i0": lambda f: np.i0(f(A)), "frexp": lambda f: np.frexp(f(A)), "spacing": lambda f: np.spacing(f(A)),

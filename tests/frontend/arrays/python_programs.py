@@ -582,4 +582,13 @@ for i in range(M - 1):
         q[j] = (p[j - 1] + p[j + 1]) / 2
     p, q = q, p
 z[...] = p"""),
+    "selected elements are copies": _program("x{double}[N]", "y{double}[N]; s{double}[]", "N=9", """
+y[...] = x
+s[...] = 0
+for i in range(N - 1):
+    q = y[y > 0] * 2
+    t = (y[y < 0], i)
+    y[i] = 100.0
+    y[i + 1] = -50.0
+    s[...] += q.sum() + t[0].max()"""),
 }

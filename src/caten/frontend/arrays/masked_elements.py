@@ -105,9 +105,9 @@ def _variance(b: Builder, x: Selected, ddof: int = 0) -> Operand:
     mean = _mean(b, x)
     apart = lifted(b, lambda v: apply(b, "sub", v, mean), x)
     total = _total("add", 0)(b, lifted(b, lambda v: apply(b, "mul", v, v), apart))
-    dtype = apart.dtype
-    room = apply(b, "sub", count(b, x), b.array(term_of(ddof, b.pos))) if ddof else count(b, x)      # type: ignore[arg-type]   # a number
-    return apply(b, "div", total, converted(b, dtype, room))
+    less = term_of(ddof, b.pos)
+    assert less is not None
+    return apply(b, "div", total, converted(b, apart.dtype, apply(b, "sub", count(b, x), less)))
 
 
 def _truth(fn: str) -> Callable[..., Operand]:

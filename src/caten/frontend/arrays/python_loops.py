@@ -176,6 +176,8 @@ class PythonLoops(PythonStatements):
             return value
         if isinstance(value, tuple):
             return tuple([self.kept(b, each) for each in value])
+        if isinstance(value, Selected):                                  # a copy, as in NumPy
+            return Selected(self.in_memory(b, "held", value.array), self.in_memory(b, "held", value.mask))
         if isinstance(value, Array) and value.rank and not value.copied and (
                 value.root.name in self.made.memory and not self.changes(value)):
             return value                                                 # a view shares its elements

@@ -43,6 +43,13 @@ def locals_in(node: Any) -> tuple[Local, ...]:
     return (node,) if isinstance(node, Local) else _locals_below(node)
 
 
+def arrays_for_each_thread(kernel: Kernel) -> list[str]:
+    """The local arrays in scratch memory, or of a size that is not constant: in groups of threads, each thread would
+    need them for itself."""
+    return [n.name for n in locals_in(kernel)
+            if n.space == "scratch" or not all(isinstance(e, Const) for e in n.shape)]
+
+
 @kept
 def _locals_below(node: Node) -> tuple[Local, ...]:
     found: list[Local] = []

@@ -6,7 +6,7 @@ from ...core.program import Target
 from ...loop.dependence import carried_dependence
 from ...loop.gpu_verifier import MOST_THREADS, block_of, data_race, is_bound, structure_fault
 from ...loop.statements import Kernel, LoopProgram
-from ..analysis.loop_queries import context_at, find, locals_in, loops_in, refusal, replaced
+from ..analysis.loop_queries import arrays_for_each_thread, context_at, find, loops_in, refusal, replaced
 from ..step_results import NOTHING, Made
 
 MARKS = ("grid", "block")
@@ -40,9 +40,7 @@ def bind(program: LoopProgram, loop: str, mark: str) -> tuple[LoopProgram, Made]
     reason = carried_dependence(new, context) if mark == "grid" else data_race(new, context)
     if reason is not None:
         raise refusal("E534", step, reason)
-    wide = [n.name for n in locals_in(kernel)
-            if n.space == "scratch" or not all(isinstance(e, Const) for e in n.shape)]
-    if wide:
+    if wide := arrays_for_each_thread(kernel):
         raise refusal("E534", step, f"every thread would need the array '{wide[0]}' for itself")
     _check_size(program, kernel, step)
     return made, NOTHING

@@ -33,9 +33,9 @@ from ...loop.statements import (
 )
 from ..analysis.loop_queries import (
     Refusing,
+    arrays_for_each_thread,
     context_at,
     find,
-    locals_in,
     loops_in,
     mentions,
     reads_memory,
@@ -88,9 +88,7 @@ def spread(program: LoopProgram, loop: str, count: int, name: str = "t") -> tupl
     wrong = structure_fault(kernel)
     if wrong is not None:
         raise refuse(wrong[1], "separate the kernel before, and bind the loops outside")
-    wide = [n.name for n in locals_in(kernel)
-            if n.space == "scratch" or not all(isinstance(e, Const) for e in n.shape)]
-    if wide:
+    if wide := arrays_for_each_thread(kernel):
         raise refuse(f"every thread would need the array '{wide[0]}' for itself")
     context = context_at(program, found)
     block = made.body[-1]
