@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from caten.frontend import operator_library
+from caten.frontend.numpy_signatures import Unknown
 
 from . import array_api, library_calls
-from .library_calls import Unknown
 from .tensor import Tensor, apply, one, product, tensor
 from .tracing import ACTIVE
 

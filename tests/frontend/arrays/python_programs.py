@@ -591,4 +591,12 @@ for i in range(N - 1):
     y[i] = 100.0
     y[i + 1] = -50.0
     s[...] += q.sum() + t[0].max()"""),
+    "sizes and starred targets": _program("x{double}[M N]", "y{double}[M N]", "M=4 N=5", """
+M, N = x.shape
+first, *rest = x.shape
+for i in range(first):
+    *most, last = (i, x[i, 0], x[i, 1])
+    for j in range(rest[0]):
+        N = x.shape[1]
+        y[i, j] = x[i, N - 1 - j] * last + most[1]"""),
 }

@@ -34,6 +34,7 @@ ALLOWED = [
     "parts = [X * k for k in range(3)]\nparts[1] += 1\nreturn sum(parts)", "def f(x):\n    x = x * 1\n    x[0] = 0\n    return x\nreturn f(X) + f(Y)", "x, y = X * 1, Y * 1\nx, y = y, x\nreturn x - y * 2",
     "return X * (0 or 3)", "return X[:, 2 and 3:]", "return X + (None or Y)", "return X * int(N / N * 3.7 if 0 else 3.7)", "return np.stack([X] * int(7 / 2))", "return X * float(3)",
     "return X if X.shape == (M, N) else Y", "return X if X.shape == Y.shape and X.shape != v.shape else Y", "return np.clip(X, Y, 1)", "return np.linalg.norm(J * 100000)", "return np.linalg.norm(X, 2, axis=1)",
+    "M, N = X.shape\nreturn X * N", "first, *rest = X.shape\nreturn X * rest[0] + first", "*a, b = [X[0], X[1]]\nreturn a[0] * X - b",
     "l = [1]\nl.extend((2, 3))\nreturn X * sum(l)", "for i in range(3):\n    for j in range(3):\n        if j == 1:\n            break\n    if i:\n        break\nreturn X * i + j",
 ]
 

@@ -249,7 +249,7 @@ OF_LIBRARY: dict[str, str] = {
                                           "irfftn", "fftshift", "ifftshift")}}
 # What numpy has and the values of a body do not yet; `sort`, `argsort` and `searchsorted` as methods of arrays.
 LATER = frozenset((
-    "sort", "argsort", "searchsorted", "partition", "argpartition", "median", "percentile", "quantile", "unique",
+    "sort", "argsort", "searchsorted", "partition", "argpartition", "unique",
     "nonzero", "histogram", "put", "scatter", "random.rand", "random.randn"))
 # Functions that numpy lacks, and those of the operator table under its own names.
 PLAIN: dict[str, Function] = {

@@ -18,9 +18,9 @@ from ...tensor.values import TensorProgram
 from ..generic_signature import Tensor, is_value, of_call, tuples
 from ..solved_sizes import solved_sizes
 from ..typing import spell
-from .argument_binding import ElementType, as_operand, described, unset
+from .argument_binding import ElementType, as_operand, described, refuse_selected, unset
 from .builder import Builder
-from .handles import Array, Unset, constant_of, spelled
+from .handles import Array, Selected, Unset, constant_of, spelled
 
 
 @frozen
@@ -158,6 +158,8 @@ def _bound(b: Builder, callee: CalledComposite, args: Sequence[Any], keywords: M
 def _operand(b: Builder, callee: CalledComposite, name: str, value: Any) -> Any:
     if isinstance(value, Unset):
         unset(b, value)
+    if isinstance(value, Selected):
+        refuse_selected(b)
     operand = as_operand(b, value)
     if operand is None:
         b.fail("E322", f"the argument '{name}' of {callee.name} is an array or a number, not {described(value)}")

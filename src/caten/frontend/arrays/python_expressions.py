@@ -22,6 +22,7 @@ from .called_composites import CalledComposite, call_composite
 from .elementwise_functions import apply, choose, converted, number_of, term_of
 from .handles import Array, Operand, Selected, Unset, constant_of
 from .masked_elements import any_selected, lifted
+from .numpy_calls import NumpyOperator, call_numpy, operator_of
 from .python_builtins import BUILTINS, Builtin
 from .python_source import PythonSource
 from .selection import select
@@ -186,8 +187,8 @@ class PythonExpressions:
             return CONSTANTS[name]
         if name in TYPE_WORDS:
             return ElementType(TYPE_WORDS[name])
-        if module.prefix != "math" and (operator := self.scope.composites.of_library(OF_LIBRARY.get(name, ""))):
-            return operator
+        if module.prefix != "math" and (function := operator_of(self.scope.composites, name, OF_LIBRARY.get(name))):
+            return function
         if name in LATER or name in OF_LIBRARY:
             self.later(node, f"np.{name}")
         if any(each.startswith(f"{name}.") for each in (*NUMPY, *LATER, *OF_LIBRARY)):
@@ -380,6 +381,8 @@ class PythonExpressions:
                 return function.make(b, args, keywords)
             case CalledComposite():
                 return call_composite(b, function, args, keywords)
+            case NumpyOperator():
+                return call_numpy(b, function, args, keywords)
             case UserFunction():
                 return self._of_user(node, function, args, keywords)
             case ElementType():

@@ -195,7 +195,8 @@ class PythonLoops(PythonStatements):
         ex = self.expressions
         b = ex.at(written)
         if name in self.scope.sizes:
-            ex.fail(node, "E226", f"'{name}' is a size and cannot be assigned", "take another name")
+            self.check_size(node, name, value)
+            return
         if isinstance(value, Unset):
             unset(b, value)
         old = self.scope.values.get(name)

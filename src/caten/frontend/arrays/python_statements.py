@@ -5,8 +5,9 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from ...core.expr import Var
 from ...errors import CatenError
-from ..typing import Term
+from ..typing import Term, Value
 from .argument_binding import Function, described, unset
 from .array_scatters import AT, accumulate_at
 from .array_scope import ArrayScope
@@ -128,6 +129,11 @@ class PythonStatements:
                 self.name(target, name, value, written)
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
                 items = self.expressions.sequence(written, value)
+                starred = next((n for n, part in enumerate(targets) if isinstance(part, ast.Starred)), None)
+                if starred is not None and len(items) >= len(targets) - 1:
+                    after = starred + 1 + len(items) - len(targets)
+                    items = [*items[:starred], list(items[starred:after]), *items[after:]]
+                    targets = [part.value if isinstance(part, ast.Starred) else part for part in targets]
                 if len(items) != len(targets):
                     self.expressions.fail(target, "E229", f"{len(items)} values for {len(targets)} names")
                 waiting = self.scope.waiting
@@ -143,12 +149,20 @@ class PythonStatements:
     def name(self, node: ast.AST, name: str, value: Any, written: ast.expr) -> None:
         """`name = value`. An output takes arrays and numbers of its type and shape."""
         if name in self.scope.sizes:
-            self.expressions.fail(node, "E226", f"'{name}' is a size and cannot be assigned", "take another name")
+            self.check_size(node, name, value)
+            return
         if isinstance(value, Unset):
             unset(self.expressions.at(written), value)
         if self.is_output(name):
             value = self.scope.fitting(self.expressions.at(written), name, value)
         self.scope.values[name] = value
+
+    def check_size(self, node: ast.AST, name: str, value: Any) -> None:
+        """E226, unless a size is assigned its own value, `M, N = x.shape`."""
+        term = term_of(value, 0) if not isinstance(value, tuple | list | str) else None
+        if not isinstance(term, Value) or term.expr is not Var(name, "i64"):
+            self.expressions.fail(node, "E226", f"'{name}' is a size and cannot be assigned another value",
+                                  "take another name")
 
     def is_output(self, name: str) -> bool:
         """Is this the name of an output, and no variable?"""
