@@ -10,6 +10,7 @@ import builtins
 import inspect
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
+from itertools import takewhile
 from types import FunctionType, ModuleType
 from typing import Any, NoReturn
 
@@ -25,8 +26,8 @@ NUMBERS = (bool, int, float, str, type(None))
 @frozen
 class Function:
     """`parameters`: as Python has them. `annotations`: by parameter, and `return`. `changed`: the parameters whose
-    elements the body changes. `returned`: how many values it returns; None where it returns nothing. `names`: all names
-    that the body uses. `places`: of parameters."""
+    elements the body changes. `returned`: how many values it returns; None where it returns nothing. `names_returned`:
+    the names that each `return` begins with. `names`: all names that the body uses. `places`: of parameters."""
 
     name: str
     file: str
@@ -35,6 +36,7 @@ class Function:
     annotations: Mapping[str, Any]
     changed: frozenset[str]
     returned: int | None
+    names_returned: tuple[str, ...]
     names: frozenset[str]
     body: BodyText
     place: Place
@@ -67,7 +69,8 @@ def read_function(function: Callable[..., Any]) -> Function:
     places = {a.arg: lines.at(a) for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
     arrays = frozenset([p.name for p in parameters if p.kind is not p.KEYWORD_ONLY])
     return Function(node.name, lines.file, inspect.getdoc(own) or "", parameters, annotations,
-                    arrays & _changed(node, lines), _returned(node, lines), names, body, at, places)
+                    arrays & _changed(node, lines), _returned(node, lines), _names_returned(node), names, body, at,
+                    places)
 
 
 class _Lines:
@@ -170,6 +173,16 @@ def _returned(node: ast.FunctionDef, lines: _Lines) -> int | None:
         counts = sorted(found)
         fail("E671", f"'{node.name}' returns {counts[0]} values here and {counts[1]} there", lines.at(found[counts[1]]))
     return next(iter(found), None)
+
+
+def _names_returned(node: ast.FunctionDef) -> tuple[str, ...]:
+    """The names that every `return` begins with."""
+    found: list[list[str]] = []
+    for n in _nodes(node):
+        if isinstance(n, ast.Return) and n.value is not None:
+            values = n.value.elts if isinstance(n.value, ast.Tuple) else [n.value]
+            found.append([value.id for value in takewhile(lambda v: isinstance(v, ast.Name), values)])
+    return tuple([first[0] for first in takewhile(lambda each: len(set(each)) == 1, zip(*found, strict=False))])
 
 
 class _Surroundings:

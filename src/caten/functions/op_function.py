@@ -37,14 +37,14 @@ class OpFunction:
         self._signature = inspect.signature(function)
         self._static = frozenset([p.name for p in self._signature.parameters.values() if p.kind is p.KEYWORD_ONLY])
         self._operators: dict[str, Operator] = {}            # by the text of the spec
-        self._by_call: dict[Hashable, tuple[Operator, tuple[str, ...]]] = {}
-        self._plain: dict[Hashable, Operator] = {}           # of calls with arrays and numbers by position
+        self._by_call: dict[Hashable, tuple[Callable[..., Any], tuple[str, ...]]] = {}
+        self._plain: dict[Hashable, Callable[..., Any]] = {} # of calls with arrays and numbers by position
         self._last: SpecText | None = None
         self._lock = threading.RLock()
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        """Compute it for these arguments. Outputs are new arrays, in the order of `return`; a parameter whose elements
-        the function changes is changed in place, and is returned before them."""
+        """Compute it for these arguments, and return what the function returns: new arrays, and a parameter whose
+        elements it changes, and that it returns, as it is. That is changed in place, as in Python."""
         if not named:
             with suppress(KeyError):
                 return self._plain[plain_key(args)](*args)
@@ -54,12 +54,26 @@ class OpFunction:
             operator, passed = self._by_call[call]
         except (KeyError, TypeError):                        # TypeError: what is neither array nor number
             try:
-                operator, passed = self._by_call[call] = self._instance(given)
+                made, passed = self._instance(given)
+                operator, passed = self._by_call[call] = self._returning(made), passed
             except CatenError as problem:
                 raise problem.shortened() from None
         if not named and len(args) == len(passed) and has_plain_key(args):
             self._plain[plain_key(args)] = operator
         return operator(*[given[name] for name in passed])
+
+    def _returning(self, operator: Operator) -> Callable[..., Any]:
+        """What returns the outputs of an operator that the function returns, without those of parameters that it only
+        changes."""
+        returned = self._read.returned or 0
+        others = len(operator.outputs) - returned
+        if not others:
+            return operator
+
+        def call(*args: Any) -> Any:
+            results = operator(*args)
+            return None if not returned else results[others] if returned == 1 else results[others:]
+        return call
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         return self if owner is None else functools.partial(self, owner)
