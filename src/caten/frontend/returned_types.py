@@ -19,9 +19,8 @@ from .arrays.loop_bodies import read_until_stable
 from .arrays.python_source import PythonSource
 from .arrays.python_statements import PythonStatements
 from .arrays.size_facts import SizeFacts
-from .arrays.whole_arrays import LANGUAGES, decimals
+from .arrays.whole_arrays import typing_of
 from .composite import Composite, parameters
-from .typing import Typing
 
 Types = tuple[tuple[str, tuple[Expr, ...]], ...]
 Returned = tuple[Any, ...] | None
@@ -49,8 +48,8 @@ def returned_types(composite: Composite, composites: Composites) -> Types:
 def _whole(composite: Composite, composites: Composites) -> tuple[Builder, Returned]:
     """What a body over whole arrays returns."""
     params = parameters(composite)
-    typing = Typing(composite.where, decimals(params), LANGUAGES[composite.lang]())
-    builder = Builder(ValueTable(TensorProgram(composite.name, params)), typing, SizeFacts(params),
+    builder = Builder(ValueTable(TensorProgram(composite.name, params)),
+                      typing_of(composite.lang, composite.where, params), SizeFacts(params),
                       lambda message, pos: 0, {}, {}, composite.lang)
     scope = ArrayScope(params, composite.outputs, composites, composite.attributes)
     body: PythonStatements | LispArrays

@@ -174,6 +174,14 @@ class Typing:
         expr = self.settle(term, dtype, what)
         return self._wide(term, dtype) if is_short(dtype) else expr
 
+    def stored(self, term: Term, dtype: str, what: str) -> Expr:
+        """The expression in the type of the element that it is assigned to."""
+        return self.settle(term, dtype, what)
+
+    def stored_wide(self, term: Term, dtype: str, what: str) -> Expr:
+        """`stored`, as `settle_wide` keeps a 16-bit float."""
+        return self.settle_wide(term, dtype, what)
+
     def default(self, term: Term) -> Expr:
         """The expression in its own type, or in the default type of a weak kind."""
         return self._emit(term, self.storage(term.kind))

@@ -10,6 +10,7 @@ import builtins
 import inspect
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from itertools import takewhile
 from types import FunctionType, ModuleType
 from typing import Any, NoReturn
@@ -20,6 +21,7 @@ from ..frozen import frozen
 from .body_text import BodyText, place
 
 KNOWN = frozenset(vars(builtins))                    # what these mean in a body, the evaluator of bodies says
+MODULES = {"numpy": "np", "math": "math", "numpy.linalg": "np.linalg", "numpy.fft": "np.fft"}       # in bodies
 NUMBERS = (bool, int, float, str, type(None))
 
 
@@ -181,7 +183,7 @@ def _names_returned(node: ast.FunctionDef) -> tuple[str, ...]:
     for n in _nodes(node):
         if isinstance(n, ast.Return) and n.value is not None:
             values = n.value.elts if isinstance(n.value, ast.Tuple) else [n.value]
-            found.append([value.id for value in takewhile(lambda v: isinstance(v, ast.Name), values)])
+            found.append([getattr(v, "id", "") for v in takewhile(lambda v: isinstance(v, ast.Name), values)])
     return tuple([first[0] for first in takewhile(lambda each: len(set(each)) == 1, zip(*found, strict=False))])
 
 
@@ -211,18 +213,18 @@ class _Surroundings:
 
     def define(self, name: str, value: Any, lines: _Lines, at: ast.Name) -> None:
         line = lines.first + at.lineno - 1
-        if isinstance(value, ModuleType) and value.__name__ == "numpy":
-            if name != "np":
-                self.body.add(f"{name} = np", lines.file, line)
+        if isinstance(value, ModuleType) and value.__name__ in MODULES:
+            if name != MODULES[value.__name__]:
+                self.body.add(f"{name} = {MODULES[value.__name__]}", lines.file, line)
         elif is_constant(value):
             self.body.add(f"{name} = {spelled(value)}", lines.file, line)
-        elif (known := _in_numpy(value)) is not None:
-            self.body.add(f"{name} = np.{known}", lines.file, line)
+        elif (known := _of_a_module(value)) is not None:
+            self.body.add(f"{name} = {known}", lines.file, line)
         elif isinstance(value, FunctionType) or hasattr(value, "__wrapped__"):
             self.function(name, inspect.unwrap(value))
         else:
             fail("E672", f"'{name}' is {argument_checks.described(value)}; of the module around it, a body knows "
-                 "numbers, functions and numpy", lines.at(at), "make it a parameter")
+                 "numbers, functions, numpy and math", lines.at(at), "make it a parameter")
 
     def function(self, name: str, value: Any) -> None:
         """Another function, as one of the body."""
@@ -266,8 +268,8 @@ def spelled(value: Any) -> str:
     return repr(value)
 
 
-def _in_numpy(value: Any) -> str | None:
-    """The name that numpy has for one of its functions or types."""
-    import numpy as np
+def _of_a_module(value: Any) -> str | None:
+    """The path to a function or a type of NumPy, or of `math`, in a body."""
     name = getattr(value, "__name__", "")
-    return name if name and getattr(np, name, None) is value else None
+    found = (path for module, path in MODULES.items() if name and getattr(import_module(module), name, None) is value)
+    return next((f"{path}.{name}" for path in found), None)

@@ -54,12 +54,10 @@ PYTHON = [
     ('return np.einsum("ij,jk->ik", S, S)', 'E320 1:8 the shapes [3 4] and [3 4] do not fit together in einsum | axis 0 of [3 4] meets one of another extent'),
     ('return a @ X', 'E330 1:10 @ takes arrays of one axis or more | write * for a product with a number'),
     ('return np.matmul(X, 2)', 'E330 1:8 @ takes arrays of one axis or more | write * for a product with a number'),
-    ('return X + D', 'E301 1:10 + has operands of different types, float and double | convert one of them: .astype(np.float32)'),
+    ('return X + D', "E310 1:1 the output 'R' is float, but the value is double | convert it: .astype(np.float32)"),
     ('return X & Y', 'E304 1:10 & is not defined on float | it is for integers and bools'),
-    ('return J + 0.5', 'E302 1:12 +: a decimal number cannot become an int32 | convert the integer, .astype(np.float32), or round the decimal, .astype(np.int32)'),
+    ('return J + 0.5', "E310 1:1 the output 'R' is float, but the value is double | convert it: .astype(np.float32)"),
     ('return ~X', 'E304 1:8 ~ is not defined on float | it is for integers and bools'),
-    ('return np.isnan(J) + X', 'E301 1:20 + has operands of different types, bool and float | convert one of them: .astype(np.bool_)'),
-    ('return X + True', 'E301 1:12 + has operands of different types, float and bool | convert one of them: .astype(np.float32)'),
     ('return J', "E310 1:1 the output 'R' is float, but the value is int32 | convert it: .astype(np.float32)"),
     ('return np.where(X, 1, "a")', "E322 1:8 the argument 'y' of np.where is an array or a number, not the text 'a'"),
     ('return X.sum(axis=2)', 'E321 1:8 there is no axis 2: the array has 2 axes | axes are counted from 0, or from the end: -1 is the last of 2'),
@@ -133,7 +131,7 @@ PYTHON = [
     ('return np.concatenate((S, C3))', 'E320 1:8 the shapes [3 4] and [3] do not fit together along axis 0 | all other axes are equal'),
     ('return np.concatenate(())', 'E322 1:8 there are no arrays to put together'),
     ('return np.concatenate(X)', "E322 1:8 the argument 'arrays' of np.concatenate is a list of arrays, not an array of the shape [M N]"),
-    ('return np.concatenate((X, D))', 'E301 1:8 this list of arrays has operands of different types, float and double | convert one of them: .astype(np.float32)'),
+    ('return np.concatenate((X, D))', "E310 1:1 the output 'R' is float, but the value is double | convert it: .astype(np.float32)"),
     ('return np.stack((S, C3))', 'E320 1:8 the first array has the shape [3 4], but the value has [3]'),
     ('return np.split(S, 2)', 'E324 1:8 3 elements cannot be split into 2 equal parts'),
     ('return np.split(S, a)', 'E326 1:8 the parts of np.split are a number, or a list of indices, known when the body is compiled'),
@@ -174,7 +172,7 @@ PYTHON = [
     ('return (1)(2)', 'E221 1:8 the number 1 is no function'),
     ('return 1 / 0 * X', 'E304 1:10 / of 1, 0: division by zero'),
     ('return X << 2', 'E304 1:10 << is not defined on float | it is for integers'),
-    ('return X ** Y ** J', 'E301 1:15 ** has operands of different types, float and int32 | convert one of them: .astype(np.float32)'),
+    ('return X ** Y ** J', "E310 1:1 the output 'R' is float, but the value is double | convert it: .astype(np.float32)"),
     ('return X.astype("flot")', "E322 1:8 the argument 'dtype' of .astype is an element type, not the text 'flot'"),
     ('return X.astype(np.float32, 3)', 'E322 1:8 .astype takes at most 2 arguments, not 3 | .astype(x, dtype)'),
     ('return np.float32(X, Y)', 'E322 1:8 a conversion takes one number or array'),
@@ -202,9 +200,9 @@ PYTHON = [
     ('return range(X)', "E322 1:1 the output 'R' is an array, not a range over sizes"),
     ('return -"a"', "E322 1:9 an array or a number is needed here, not the text 'a'"),
     ('return X + "a"', "E322 1:12 an array or a number is needed here, not the text 'a'"),
-    ('return X + (1, 2)', 'E301 1:10 + has operands of different types, float and int64 | convert one of them: .astype(np.float32)'),
+    ('return X + (1, 2)', "E310 1:1 the output 'R' is float, but the value is double | convert it: .astype(np.float32)"),
     ('return X + None', 'E322 1:12 an array or a number is needed here, not None'),
-    ('return X * [1.0, 2.0]', 'E301 1:10 * has operands of different types, float and double | convert one of them: .astype(np.float32)'),
+    ('return X * [1.0, 2.0]', "E310 1:1 the output 'R' is float, but the value is double | convert it: .astype(np.float32)"),
     ('x: int = 3', "E228 1:1 the output 'R' is never written | assign it, or take it off the outputs"),
     ('global x', "E244 1:1 a body cannot use 'global'"),
     ('assert X', "E244 1:1 a body cannot use 'assert'"),
@@ -295,4 +293,4 @@ def test_loops_over_elements_are_for_another_reader(code: str, lang: str) -> Non
 
 def test_positions_count_characters() -> None:
     assert refusal("t = X  # größer\nu = 'é' if 0 else Z", "python").startswith("E220 2:19 ")
-    assert refusal("\n    t = X\n    return t + D", "python").startswith("E301 3:14 ")
+    assert refusal("\n    t = X\n    return t & X", "python").startswith("E304 3:14 ")

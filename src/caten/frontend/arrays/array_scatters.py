@@ -29,7 +29,7 @@ def accumulate_at(b: Builder, fn: str, old: Array, written: Any, value: Operand)
     if len(common) != len(shape) or any(x is not y for x, y in zip(shape, common, strict=True)):
         b.fail("E320", f"a value of the shape {spelled(shape_of(value))} does not fit into {spelled(shape)}")
     axes, indices = b.axes(shape)
-    expr = b.typing.settle(b.broadcast_term(value, indices, shape), old.dtype, "this array")
+    expr = b.typing.stored(b.broadcast_term(value, indices, shape), old.dtype, "this array")
     made = Scatter(old.dtype, old.name, old.shape, axes, fn, tuple(index_map(indices)), TRUE, expr)
     return Array(b.define(made), old.dtype, old.shape)
 

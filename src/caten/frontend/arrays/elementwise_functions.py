@@ -15,6 +15,7 @@ from ...loop.affine import canonical
 from ..typing import WEAK_FLOAT, WEAK_INT, Literal, Term, Value, spell
 from .builder import MAX_INLINE, Builder
 from .handles import Array, Indices, Operand, dtype_of, is_whole, shape_of
+from .numpy_promotion import is_number_of_python
 
 # The functions of Python on numbers, where they are those of the table. All others stay expressions.
 STATIC: dict[str, Callable[..., Any]] = {
@@ -104,6 +105,7 @@ def _static(b: Builder, fn: str, operands: tuple[Operand, ...]) -> Operand | Non
 
 def as_in_numpy(b: Builder, fn: str, operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
     """The operands converted as numpy does it: / on integers divides in float64, functions of integers are floats."""
+    operands = numbers_as_floats(b, operands)
     kinds = [dtype_of(x) for x in operands]
     if OPERATORS[fn].takes != "float" or fn == "pow" or not all(k == WEAK_INT or is_whole(k) for k in kinds):
         return operands
@@ -112,6 +114,16 @@ def as_in_numpy(b: Builder, fn: str, operands: tuple[Operand, ...]) -> tuple[Ope
         return operands
     dtype = "f64" if fn == "div" or len(set(strong)) > 1 else FLOAT_OF.get(strong[0], "f64")
     return tuple([converted(b, dtype, x) if is_whole(k) else x for x, k in zip(operands, kinds, strict=True)])
+
+
+def numbers_as_floats(b: Builder, operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
+    """Integers that the caller gives as numbers in the type of the floats that they meet, as NumPy takes numbers of
+    Python."""
+    floats = {k for x in operands if (k := dtype_of(x)) in DTYPES and DTYPES[k].kind in ("float", "complex")}
+    if b.lang != "python" or len(floats) != 1:
+        return operands
+    dtype, = floats
+    return tuple([converted(b, dtype, x) if isinstance(x, Term) and is_number_of_python(x) else x for x in operands])
 
 
 def _power(b: Builder, x: Operand, y: Operand) -> Operand | None:
@@ -167,6 +179,7 @@ def choose(b: Builder, cond: Operand, x: Operand, y: Operand) -> Operand:
     test = truth(b, cond)
     if isinstance(known := number_of(test), bool) and not isinstance(x, Array) and not isinstance(y, Array):
         return x if known else y
+    x, y = numbers_as_floats(b, (x, y))
     return mapped(b, lambda c, s, t: b.typing.choose(b.typing.condition(c, b.typing.words.where), s, t, b.pos),
                   test, x, y)
 

@@ -10,6 +10,7 @@ from ...loop.affine import canonical, expression, linear
 from ..typing import Literal, Value
 from .axis_arguments import axis_of
 from .builder import Builder
+from .elementwise_functions import converted
 from .handles import ONE, ZERO, Array, Indices, Operand, constant_of, product_of, spelled, spelled_extent
 from .reshaping import ravel, reshape
 from .selection import pieces, select
@@ -25,9 +26,9 @@ def concatenate(b: Builder, arrays: Sequence[Array], axis: Any = 0) -> Array:
         b.fail("E322", "there are no arrays to put together")
     if axis is None:
         arrays, axis = [ravel(b, x) for x in arrays], 0
+    arrays = _same_types(b, arrays)
     first = arrays[0]
     place = axis_of(b, axis, first.rank)
-    _same_types(b, arrays)
     shape = list(first.shape)
     for x in arrays[1:]:
         for n in range(max(first.rank, x.rank)):
@@ -53,7 +54,7 @@ def stack(b: Builder, arrays: Sequence[Array], axis: Any = 0) -> Array:
     """One after the other along a new axis."""
     if not arrays:
         b.fail("E322", "there are no arrays to put together")
-    _same_types(b, arrays)
+    arrays = _same_types(b, arrays)
     place = axis_of(b, axis, arrays[0].rank, 1)
     for x in arrays[1:]:
         b.same_shape(x.shape, arrays[0].shape, "the first array")
@@ -74,10 +75,12 @@ def stack_rows(b: Builder, arrays: Sequence[Array], axis: int) -> Array:
     return concatenate(b, arrays, min(axis, arrays[0].rank - 1) if arrays else axis)
 
 
-def _same_types(b: Builder, arrays: Sequence[Array]) -> None:
-    """E301 for arrays of different types."""
+def _same_types(b: Builder, arrays: Sequence[Array]) -> list[Array]:
+    """The arrays in the type that holds all of them. E301 if there is none."""
+    dtype = arrays[0].dtype
     for x in arrays[1:]:
-        b.typing.join_kinds(arrays[0].dtype, x.dtype, b.pos, "this list of arrays")
+        dtype = b.typing.join_kinds(dtype, x.dtype, b.pos, "this list of arrays")
+    return [b.array(converted(b, dtype, x)) for x in arrays]
 
 
 def _sums(extents: Sequence[Expr]) -> list[Expr]:

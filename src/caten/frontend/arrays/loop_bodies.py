@@ -14,7 +14,6 @@ from ..composite import Composite, parameters
 from ..expression_sharing import split_large_expressions
 from ..lowered_body import Lowered
 from ..scope import Names
-from ..typing import Typing
 from ..unset_reads import unset_reads
 from .array_scope import ArrayScope
 from .builder import Builder
@@ -22,8 +21,7 @@ from .called_composites import Composites
 from .loop_statements import LoopFacts, LoopStatements, NotInEveryIteration
 from .python_loops import PythonLoops
 from .python_source import PythonSource
-from .whole_arrays import decimals
-from .wording import PythonWording
+from .whole_arrays import typing_of
 
 T = TypeVar("T")
 MAX_READINGS = 64                     # of a body, until the types of its variables are stable
@@ -64,7 +62,7 @@ def _body(composite: Composite, composites: Composites, source: PythonSource,
     table = ValueTable(TensorProgram(composite.name, params))
     written = {n.id for s in source.body for n in ast.walk(s) if isinstance(n, ast.Name)}
     table.axis_names = AxisNames({*table.names.taken, *written})         # formulas have variables of loops, too
-    typing = Typing(composite.where, decimals(params), PythonWording())
+    typing = typing_of("python", composite.where, params)
     builder = Builder(table, typing, LoopFacts(params), lambda message, pos: 0, {}, {}, "python")
     scope = ArrayScope(params, composite.outputs, composites, composite.attributes)
     return PythonLoops(builder, source, scope, params, kinds)

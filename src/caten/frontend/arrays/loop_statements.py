@@ -246,7 +246,7 @@ class LoopStatements:
             b.fail("E244", "only elements of an array can be assigned", "assign the array, or its elements one by one")
         self.mark(place, b.pos)
         term, what = (at or b).broadcast_term(value, axes, target.shape), f"'{place.buffer}'"
-        settled = b.typing.settle_wide(term, place.dtype, what) if fn else b.typing.settle(term, place.dtype, what)
+        settled = (b.typing.stored_wide if fn else b.typing.stored)(term, place.dtype, what)
         inner: list[Stmt] = []
         expr = self.expression(settled, inner)
         if axes and any(isinstance(n, Aref) and n.buffer == place.buffer and n is not place

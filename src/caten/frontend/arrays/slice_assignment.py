@@ -39,7 +39,7 @@ def assign(b: Builder, old: Array | Unset, written: Any, value: Operand | Select
     def element(i: Indices) -> Expr:
         axes = iter([at for item, at in zip(own, i, strict=True) if isinstance(item, Range)])
         inner = tuple([_position(item, next(axes)) if isinstance(item, Range) else ZERO for item in ranges])
-        new = b.typing.settle(b.broadcast_term(value, inner, selected), old.dtype, f"'{old.name}'")
+        new = b.typing.stored(b.broadcast_term(value, inner, selected), old.dtype, f"'{old.name}'")
         return _chosen(b, _element(old, i), new, own, i, old.shape)
 
     return b.compute(old.shape, element)
@@ -104,7 +104,7 @@ def _masked(b: Builder, old: Array | Unset, items: Sequence[Item], value: Operan
         check_mask(b, mask.mask, value.mask)
         new = value.array
         return b.compute(old.shape, lambda i: Op("where", (
-            mask.mask.at(i), b.typing.settle(b.broadcast_term(new, i, old.shape), old.dtype, f"'{old.name}'"),
+            mask.mask.at(i), b.typing.stored(b.broadcast_term(new, i, old.shape), old.dtype, f"'{old.name}'"),
             _element(old, i))))
     if shape_of(value):
         b.fail("E328", f"a value of the shape {spelled(shape_of(value))} cannot be spread over the elements of a mask",
@@ -112,7 +112,7 @@ def _masked(b: Builder, old: Array | Unset, items: Sequence[Item], value: Operan
     b.same_shape(mask.mask.shape, old.shape[:mask.mask.rank], f"'{old.name}'")
 
     def element(i: Indices) -> Expr:
-        new = b.typing.settle(b.term(value, ()), old.dtype, f"'{old.name}'")
+        new = b.typing.stored(b.term(value, ()), old.dtype, f"'{old.name}'")
         return Op("where", (mask.mask.at(i[:mask.mask.rank]), new, _element(old, i)))
 
     return b.compute(old.shape, element)

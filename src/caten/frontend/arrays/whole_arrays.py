@@ -21,13 +21,20 @@ from .builder import Builder, CheckRow
 from .called_composites import Composites, NoComposites
 from .handles import Array
 from .lisp_arrays import LispArrays
+from .numpy_promotion import NumpyTyping
 from .python_source import PythonSource
 from .python_statements import PythonStatements
 from .size_facts import SizeFacts
 from .wording import PythonWording
 
 MAX_NESTED = 400
-LANGUAGES: dict[str, type[Wording]] = {"python": PythonWording, "lisp": Wording}
+
+
+def typing_of(lang: str, place: Callable[[int], Place], params: Sequence[Node]) -> Typing:
+    """The typing rules of a body in a language."""
+    if lang == "python":
+        return NumpyTyping(place, decimals(params), PythonWording())
+    return Typing(place, decimals(params), Wording())
 
 
 @frozen
@@ -52,8 +59,7 @@ def evaluate(params: Sequence[Node], outputs: Sequence[str], code: str, lang: st
     `check`: allots the row of a run-time check, from its message and the offset. `composites`: those that the body may
     call. `attributes`: static values by name. NeedsLoops for a statement over single elements; CatenError for what is
     wrong."""
-    typing = Typing(place, decimals(params), LANGUAGES[lang]())
-    builder = Builder(table, typing, SizeFacts(params), check, {}, {}, lang)
+    builder = Builder(table, typing_of(lang, place, params), SizeFacts(params), check, {}, {}, lang)
     scope = ArrayScope(params, outputs, composites or NoComposites(), attributes)
     try:
         body = (PythonStatements(builder, PythonSource(code, place), scope) if lang == "python"
