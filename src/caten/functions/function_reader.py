@@ -135,7 +135,10 @@ def _changed(node: ast.FunctionDef, lines: _Lines) -> set[str]:
     changed, own = dict[str, ast.AST](), dict[str, ast.AST]()
     for n in sorted(_nodes(node), key=lambda n: (getattr(n, "lineno", 0), getattr(n, "col_offset", 0))):
         match n:
-            case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store()) | ast.AugAssign(target=ast.Name(id=name)):
+            case ast.Subscript(ctx=ast.Store()):
+                if isinstance(root := _root(n), ast.Name):
+                    changed.setdefault(root.id, n)
+            case ast.AugAssign(target=ast.Name(id=name)):
                 changed.setdefault(name, n)
             case ast.Call(func=ast.Attribute(attr="at"), args=[ast.Name(id=name), *_]):
                 changed.setdefault(name, n)
@@ -151,6 +154,16 @@ def _changed(node: ast.FunctionDef, lines: _Lines) -> set[str]:
                  "take another name for the new value")
         del changed[name]
     return set(changed)
+
+
+def _root(node: ast.expr) -> ast.expr:
+    """The array of `x[i][j]`, `x.T[i]` and other views."""
+    match node:
+        case ast.Subscript(value=value) | ast.Attribute(value=value, attr="T"):
+            return _root(value)
+        case ast.Call(func=ast.Attribute(value=value, attr="ravel" | "reshape" | "view"), args=_):
+            return _root(value)
+    return node
 
 
 def _nodes(node: ast.FunctionDef) -> Iterator[ast.AST]:

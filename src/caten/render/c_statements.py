@@ -10,6 +10,7 @@ from ..core.expr import Const, Expr, Var, index
 from ..core.node import Node
 from ..core.program import At
 from ..errors import error
+from ..loop.early_exit import leaving_condition
 from ..loop.statements import (
     STREAM,
     Address,
@@ -224,7 +225,19 @@ class KernelBody(Lines):
         copies = loop_headers.unroll_factor(loop) if loop.mark == "unroll" else int(is_rest)
         with self._header(loop, name,
                           self.marks["unroll"].format(count=copies) + " " if copies and self.marks["unroll"] else ""):
-            self._body(loop)
+            guard = None if copies else leaving_condition(loop)
+            if guard is None:
+                self._body(loop)
+            else:
+                self._body_until(loop, guard)
+
+    def _body_until(self, loop: For, guard: Expr) -> None:
+        """The body of a loop that ends where the condition does not hold."""
+        self.line(f"if (!({self.expressions.text(guard)})) break;")
+        (branch,) = loop.body
+        assert isinstance(branch, If)
+        with self.expressions.given(guard):
+            self._body(loop.replace(body=branch.then))
 
     def _body(self, loop: For) -> None:
         if self.auto_vectorizes and guarded_divisions.has_conditional_division(loop):

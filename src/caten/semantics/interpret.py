@@ -15,6 +15,7 @@ from ..core.dtypes import DTYPES
 from ..core.numpy_types import numpy_dtype
 from ..core.program import Buffer, Ensure, Program, Require, Scalar, Size
 from ..errors import error
+from ..loop.early_exit import leaving_condition
 from ..loop.empty_calls import idle_sizes
 from ..loop.gpu_verifier import has_barrier
 from ..loop.renaming import renamed_arrays
@@ -165,6 +166,8 @@ class _Code(Closures):
             return group(self, stmt, self.block, backwards)
         env, slot = self.env, self.slot(stmt.name)
         lo, hi, step, body = self.value(stmt.lo), self.value(stmt.hi), self.value(stmt.step), self.block(stmt.body)
+        guard = leaving_condition(stmt)
+        goes_on = None if guard is None else self.value(guard)
 
         def iterate() -> None:
             by = step()
@@ -173,6 +176,8 @@ class _Code(Closures):
             span = range(lo(), hi(), by)
             for i in reversed(span) if backwards else span:
                 env[slot] = i
+                if goes_on is not None and not goes_on():
+                    break
                 body()
         return iterate
 

@@ -152,8 +152,10 @@ def described(value: Any) -> str:
             return "an element type"
         case bool() | None:
             return repr(value)
-        case int() | float():
+        case int() | float() | complex():
             return f"the number {value}"
+        case dict():
+            return "a dictionary"
         case str():
             return f"the text {value[:40]!r}"
         case tuple() | list():

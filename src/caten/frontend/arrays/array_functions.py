@@ -2,8 +2,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from ...core.dtypes import DTYPES
 from ...core.expr import Expr
 from ...core.scalars import OPERATORS
 from . import (
@@ -20,13 +23,14 @@ from . import (
 from .argument_binding import KINDS, Function, as_extent
 from .builder import Builder
 from .einsum import einsum
-from .elementwise_functions import apply, choose, converted, logical, round_to, term_of, viewed
-from .handles import Array, Operand, constant_of, owned, product_of, shape_of, size_term
+from .elementwise_functions import apply, choose, converted, logical, round_to, term_of, truth, viewed
+from .handles import Array, Operand, constant_of, dtype_of, owned, product_of, shape_of, size_term
 from .python_builtins import ndindex
 from .type_limits import finfo, iinfo
 
 REDUCTION = "x:array axis=None keepdims:bool=False"
 SUMMATION = "x:array axis=None dtype:dtype=None keepdims:bool=False"
+SELECTIVE = "initial:operand=None where:operand=True"
 PAIR = "x1:operand x2:operand"
 
 
@@ -46,8 +50,50 @@ def _elementwise(name: str, fn: str) -> tuple[str, Function]:
     return _function(name, arguments, lambda b, *operands: apply(b, fn, *operands))
 
 
-def _reduction(name: str, fn: str) -> tuple[str, Function]:
-    return _function(name, REDUCTION, lambda b, x, axis, keepdims: array_reductions.reduced(b, fn, x, axis, keepdims))
+def _with(make: Callable[..., Any], fn: str, b: Builder, *given: Any) -> Any:
+    """A function of NumPy by what it does with an operator."""
+    return make(b, fn, *given)
+
+
+def _selected(b: Builder, x: Array, where: Any, otherwise: Any) -> Array:
+    """The elements where a condition holds, and a number in place of the others."""
+    return x if where is True else b.array(choose(b, where, x, otherwise))
+
+
+def _combined(b: Builder, fn: str, made: Array, initial: Operand | None) -> Operand:
+    """A reduction that starts with a number."""
+    return made if initial is None else apply(b, fn, made, initial)
+
+
+def _total(b: Builder, fn: str, x: Array, axis: Any, dtype: str | None, keepdims: bool, initial: Operand | None,
+           where: Any) -> Operand:
+    x = _selected(b, x, where, _number(b, 0 if fn == "add" else 1))
+    return _combined(b, fn, array_reductions.total(b, fn, x, axis, dtype, keepdims), initial)
+
+
+def _extreme(b: Builder, fn: str, x: Array, axis: Any, keepdims: bool, initial: Operand | None,
+             where: Any) -> Operand:
+    if where is not True and initial is None:
+        b.fail("E322", f"np.{fn} with 'where' needs 'initial': there may be no such element", f"np.{fn}(…, initial=…)")
+    x = _selected(b, x, where, initial)
+    return _combined(b, fn, array_reductions.reduced(b, fn, x, axis, keepdims), initial)
+
+
+def _any_of(b: Builder, fn: str, x: Array, axis: Any, keepdims: bool, where: Any) -> Array:
+    if where is not True:
+        x = b.array(choose(b, where, truth(b, x), _number(b, fn == "and")))
+    return array_reductions.any_of(b, fn, x, axis, keepdims)
+
+
+def _mean(b: Builder, x: Array, axis: Any, dtype: str | None, keepdims: bool, where: Any) -> Operand:
+    if where is True:
+        return array_reductions.mean(b, x, axis, dtype, keepdims)
+    if dtype is None and DTYPES[x.dtype].kind in ("int", "uint", "bool"):
+        dtype = "f64"
+    total = _total(b, "add", x, axis, dtype, keepdims, None, where)
+    held = views.broadcast_to(b, b.array(where), x.shape)
+    count = array_reductions.total(b, "add", held, axis, None, keepdims)
+    return apply(b, "div", total, converted(b, dtype_of(total), count))
 
 
 def _clip(b: Builder, x: Operand, low: Any, high: Any) -> Operand:
@@ -55,6 +101,21 @@ def _clip(b: Builder, x: Operand, low: Any, high: Any) -> Operand:
     if low is None or high is None:
         return x if low is high else apply(b, "min", x, high) if low is None else apply(b, "max", x, low)
     return apply(b, "clip", x, low, high)
+
+
+def _select(b: Builder, conditions: list[Array], choices: list[Array], default: Any) -> Operand:
+    """The element of the first array whose condition holds."""
+    if len(conditions) != len(choices):
+        b.fail("E322", f"np.select takes as many choices as conditions, not {len(choices)} for {len(conditions)}")
+    chosen = _number(b, default) if isinstance(default, int) else default
+    for condition, choice in reversed(list(zip(conditions, choices, strict=True))):
+        chosen = choose(b, condition, choice, chosen)
+    return chosen
+
+
+def _outer(b: Builder, fn: str, x: Array, y: Array) -> Operand:
+    """An operator on all pairs of elements."""
+    return apply(b, fn, views.expand_dims(b, x, tuple(range(x.rank, x.rank + y.rank))) if y.rank else x, y)
 
 
 def _arange(b: Builder, start: Operand, stop: Any, step: Operand, dtype: str | None) -> Array:
@@ -71,8 +132,9 @@ def _number(b: Builder, value: int | float) -> Operand:
 
 
 def _pad(b: Builder, x: Array, widths: Any, mode: str, constant: Operand | int) -> Array:
-    if mode != "constant":
-        b.fail("E327", f"np.pad with the mode '{mode}' is not supported yet", "only with constants")
+    modes = ("constant", "edge", "reflect", "symmetric", "wrap")
+    if mode not in modes:
+        b.fail("E327", f"np.pad with the mode '{mode}' is not supported yet", f"there are {', '.join(modes)}")
 
     def extent(written: Any) -> Any:
         found = as_extent(b, written)
@@ -80,8 +142,9 @@ def _pad(b: Builder, x: Array, widths: Any, mode: str, constant: Operand | int) 
             b.fail("E322", "the widths of np.pad are numbers and sizes that are known at entry")
         return found
 
-    filler = _number(b, constant) if isinstance(constant, int) else constant
-    return joining.pad(b, x, joining.widths_of(b, widths, x.rank, extent), filler)
+    filler, pairs = _number(b, constant) if isinstance(constant, int) else constant, joining.widths_of(
+        b, widths, x.rank, extent)
+    return joining.pad(b, x, pairs, filler) if mode == "constant" else joining.pad_with_elements(b, x, pairs, mode)
 
 
 def _eye(b: Builder, rows: Any, columns: Any, k: int, dtype: str | None) -> Array:
@@ -120,6 +183,7 @@ _LIKE = {"zeros": 0, "ones": 1, "empty": 0}
 NUMPY: dict[str, Function] = dict([
     *[_elementwise(row.numpy, row.name) for row in OPERATORS.values() if row.numpy and row.name != "where"],
     *[_elementwise(name, fn) for name, fn in _OTHER_NAMES.items()],
+    _function("select", "condlist:arrays choicelist:arrays default:operand=0", _select),
     _function("where", "condition:operand x:operand y:operand", choose),
     _function("clip", "x:operand a_min:operand=None a_max:operand=None", _clip),
     _function("square", "x:operand", lambda b, x: apply(b, "mul", x, x)),
@@ -130,16 +194,16 @@ NUMPY: dict[str, Function] = dict([
     *[_function(f"logical_{fn}", "x:operand" if fn == "not" else PAIR,
                 lambda b, *operands, fn=fn: logical(b, fn, *operands)) for fn in ("and", "or", "xor", "not")],
     # reductions
-    *[_function(name, SUMMATION,
-                lambda b, x, axis, dtype, keepdims, fn=fn: array_reductions.total(b, fn, x, axis, dtype, keepdims))
+    *[_function(name, f"{SUMMATION} {SELECTIVE}", partial(_with, _total, fn))
       for name, fn in (("sum", "add"), ("prod", "mul"))],
-    *[_reduction(name, fn) for name, fn in (("max", "max"), ("min", "min"), ("amax", "max"), ("amin", "min"))],
+    *[_function(name, f"{REDUCTION} {SELECTIVE}", partial(_with, _extreme, fn))
+      for name, fn in (("max", "max"), ("min", "min"), ("amax", "max"), ("amin", "min"))],
     *[_function(f"arg{fn}", REDUCTION,
                 lambda b, x, axis, keepdims, fn=fn: array_reductions.position(b, fn, x, axis, keepdims))
       for fn in ("max", "min")],
-    *[_function(name, REDUCTION, lambda b, x, axis, keepdims, fn=fn: array_reductions.any_of(b, fn, x, axis, keepdims))
+    *[_function(name, f"{REDUCTION} where:operand=True", partial(_with, _any_of, fn))
       for name, fn in (("any", "or"), ("all", "and"))],
-    _function("mean", SUMMATION, array_reductions.mean),
+    _function("mean", f"{SUMMATION} where:operand=True", _mean),
     _function("var", "x:array axis=None ddof:int=0 keepdims:bool=False", array_reductions.var),
     _function("std", "x:array axis=None ddof:int=0 keepdims:bool=False",
               lambda b, *given: apply(b, "sqrt", array_reductions.var(b, *given))),
@@ -155,6 +219,17 @@ NUMPY: dict[str, Function] = dict([
     *[_function(f"{name}.accumulate", "array:array axis=0",
                 lambda b, x, axis, fn=fn: array_scans.scanned(b, fn, x, axis))
       for name, fn in (("maximum", "max"), ("minimum", "min"), ("bitwise_and", "and"), ("bitwise_or", "or"))],
+    *[_function(f"{name}.reduce", "array:array axis=0 dtype:dtype=None keepdims:bool=False",
+                lambda b, x, axis, dtype, keepdims, fn=fn: array_reductions.total(b, fn, x, axis, dtype, keepdims))
+      for name, fn in (("add", "add"), ("multiply", "mul"))],
+    *[_function(f"{name}.reduce", "array:array axis=0 keepdims:bool=False",
+                lambda b, x, axis, keepdims, fn=fn: array_reductions.reduced(b, fn, x, axis, keepdims))
+      for name, fn in (("maximum", "max"), ("minimum", "min"), ("bitwise_and", "and"), ("bitwise_or", "or"))],
+    *[_function(f"logical_{fn}.reduce", "array:array axis=0 keepdims:bool=False",
+                lambda b, x, axis, keepdims, fn=fn: array_reductions.any_of(b, fn, x, axis, keepdims))
+      for fn in ("and", "or")],
+    *[_function(f"{row.numpy}.outer", "A:array B:array", lambda b, x, y, fn=row.name: _outer(b, fn, x, y))
+      for row in OPERATORS.values() if row.numpy and row.arity == 2],
     _function("bincount", "x:array weights:array=None minlength:extent=None", array_scatters.bincount),
     # products
     _function("matmul", "x1:array x2:array", array_products.matmul),
@@ -183,6 +258,7 @@ NUMPY: dict[str, Function] = dict([
     _function("hstack", "arrays:arrays", lambda b, arrays: joining.stack_rows(b, arrays, 1)),
     _function("split", "array:array indices_or_sections axis=0", joining.split),
     _function("pad", "array:array pad_width mode:text='constant' constant_values:operand=0", _pad),
+    _function("meshgrid", "*xi:arrays indexing:text='xy'", creation.meshgrid),
     _function("roll", "a:array shift axis=None", joining.roll),
     _function("repeat", "a:array repeats:extent axis=None", joining.repeat),
     _function("tile", "A:array reps:shape", joining.tile),

@@ -9,9 +9,11 @@ from ...core.dtypes import DTYPES, is_integer
 from ...core.expr import FALSE, TRUE, Expr, Op, index
 from ...loop.affine import canonical
 from ..typing import WEAK_FLOAT, WEAK_INT, Literal, Term
+from .argument_binding import described
 from .builder import Builder
 from .elementwise_functions import apply, cast_scalar, converted, number_as, number_of, term_of
 from .handles import ZERO, Array, Indices, Operand, owned, shape_of, size_term, spelled
+from .joining import stack
 from .selection import pieces
 from .size_facts import ceiling_quotient
 
@@ -103,6 +105,23 @@ def eye(b: Builder, rows: Expr, columns: Expr, k: int, dtype: str | None) -> Arr
     return b.compute((rows, columns), lambda i: Op("where", (Op("eq", (canonical(i[0] + k), i[1])), yes, no)))
 
 
+def meshgrid(b: Builder, arrays: Sequence[Array], indexing: str) -> list[Array]:
+    """Each array of one axis along its axis of a grid; the first two axes are exchanged under `xy`."""
+    if indexing not in ("xy", "ij"):
+        b.fail("E322", f"np.meshgrid has the indexing 'xy' and 'ij', not '{indexing}'")
+    for x in arrays:
+        if x.rank != 1:
+            b.fail("E330", f"np.meshgrid takes arrays with one axis, not one of the shape {spelled(x.shape)}")
+    places = list(range(len(arrays)))
+    if indexing == "xy" and len(arrays) > 1:
+        places[:2] = 1, 0
+    shape = [arrays[n].shape[0] for n in places]
+
+    def along(x: Array, axis: int) -> Array:
+        return b.compute(shape, lambda i: x.at((i[axis],)))
+    return [along(x, places[n]) for n, x in enumerate(arrays)]
+
+
 def triangle(b: Builder, x: Array, k: int, lower: bool) -> Array:
     """`np.tril` and `np.triu`: 0 on the other side of the diagonal k."""
     if x.rank < 2:
@@ -116,6 +135,8 @@ def array(b: Builder, written: Any, dtype: str | None) -> Array:
     """`np.array`: a copy of an array, or nested lists of numbers written out. Of scalars that are no numbers too."""
     if isinstance(written, Array | Term):
         return owned(_as(b, b.array(written), dtype))
+    if _holds_arrays(b, written):
+        return _as(b, stack(b, [array(b, part, None) for part in written]), dtype)
     shape = _nested(b, written)
     if math.prod(shape) > MOST_NUMBERS:
         b.fail("E322", f"an array that is written out has at most {MOST_NUMBERS} numbers")
@@ -154,9 +175,16 @@ def _flat(b: Builder, written: Any) -> list[Term]:
     if isinstance(written, tuple | list):
         return [term for part in written for term in _flat(b, part)]
     term = term_of(written, b.pos)
-    if not isinstance(term, Term):
-        b.fail("E322", "np.array takes numbers in lists", "np.stack puts arrays together")
-    return [term]
+    if term is None:
+        b.fail("E322", f"np.array takes numbers and arrays in lists, not {described(written)}")
+    return [b.term(term, ())]
+
+
+def _holds_arrays(b: Builder, written: Any) -> bool:
+    """Are there arrays with axes in a list?"""
+    if isinstance(written, tuple | list):
+        return any(_holds_arrays(b, part) for part in written)
+    return isinstance(written, Array) and bool(written.rank)
 
 
 def like(x: Operand) -> tuple[tuple[Expr, ...], str | None]:

@@ -8,14 +8,14 @@ from functools import reduce
 from itertools import pairwise
 from typing import Any
 
-from ...core.dtypes import DTYPES
-from ...core.expr import FALSE, TRUE, Bitcast, Cast, Const, Expr
+from ...core.dtypes import DTYPES, part, whole
+from ...core.expr import FALSE, TRUE, Bitcast, Cast, Const, Expr, Op, number
 from ...core.scalars import COMPARISONS, OPERATORS
 from ...loop.affine import canonical
 from ..typing import WEAK_FLOAT, WEAK_INT, Literal, Term, Value, spell
 from .builder import MAX_INLINE, Builder
 from .handles import Array, Indices, Operand, dtype_of, is_whole, shape_of
-from .numpy_promotion import is_number_of_python
+from .numpy_promotion import is_complex_constant, is_number_of_python
 
 # The functions of Python on numbers, where they are those of the table. All others stay expressions.
 STATIC: dict[str, Callable[..., Any]] = {
@@ -41,6 +41,8 @@ def term_of(value: Any, pos: int) -> Operand | None:
             return Literal(WEAK_INT, pos, value=value)
         case float():
             return Literal(WEAK_FLOAT, pos, value=value)
+        case complex():
+            return Value("c128", pos, expr=Op("complex", (number(value.real, "f64"), number(value.imag, "f64"))))
     return None
 
 
@@ -119,17 +121,25 @@ def as_in_numpy(b: Builder, fn: str, operands: tuple[Operand, ...]) -> tuple[Ope
 def numbers_as_floats(b: Builder, operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
     """Integers that the caller gives as numbers in the type of the floats that they meet, as NumPy takes numbers of
     Python."""
-    floats = {k for x in operands if (k := dtype_of(x)) in DTYPES and DTYPES[k].kind in ("float", "complex")}
+    floats = {k for x in operands if (k := dtype_of(x)) in DTYPES and DTYPES[k].kind in ("float", "complex")
+              and not is_complex_constant(x)}
     if b.lang != "python" or len(floats) != 1:
         return operands
     dtype, = floats
-    return tuple([converted(b, dtype, x) if isinstance(x, Term) and is_number_of_python(x) else x for x in operands])
+
+    def taken(x: Operand) -> Operand:
+        if is_complex_constant(x):
+            return converted(b, whole(part(dtype)) or "c128", x)
+        return converted(b, dtype, x) if isinstance(x, Term) and is_number_of_python(x) else x
+    return tuple([taken(x) for x in operands])
 
 
 def _power(b: Builder, x: Operand, y: Operand) -> Operand | None:
     """x**2 = x · x, x**0.5 = sqrt x, x**-1 = 1 / x; None for other powers."""
     exponent, kind = number_of(y), dtype_of(x)
     whole = kind == WEAK_INT or is_whole(kind)
+    if whole and is_whole(dtype_of(y)) and number_of(x) == 2:
+        return apply(b, "shl", converted(b, dtype_of(y), Literal(WEAK_INT, b.pos, value=1)), y)
     if exponent is None or isinstance(exponent, bool) or number_of(x) is not None or not math.isfinite(exponent):
         return None
     if exponent == 1:

@@ -109,6 +109,37 @@ def pad(b: Builder, x: Array, widths: Sequence[tuple[Expr, Expr]], value: Operan
     return b.compute(shape, element)
 
 
+def pad_with_elements(b: Builder, x: Array, widths: Sequence[tuple[Expr, Expr]], mode: str) -> Array:
+    """`edge`: the outermost elements; `wrap`: those of the other end; `reflect` and `symmetric`: mirrored, without and
+    with the outermost one. At most one length of the axis is added on each side."""
+    for n, (extent, sides) in enumerate(zip(x.shape, widths, strict=True)):
+        for width in sides:
+            least = {"edge": index(1), "wrap": width, "symmetric": width, "reflect": canonical(width + 1)}[mode]
+            if width is not ZERO:
+                b.require(least <= extent, "E323", f"axis {n} of {spelled(x.shape)} is too short for this padding")
+    whole = [canonical(before + extent + after) for (before, after), extent in zip(widths, x.shape, strict=True)]
+    mirrored = {"symmetric": 1, "reflect": 0}.get(mode)
+
+    def element(i: Indices) -> Expr:
+        def along(n: int, at: tuple[Expr, ...]) -> Expr:
+            if n == x.rank:
+                return x.at(at)
+            (before, after), extent, here = widths[n], x.shape[n], i[n]
+            if mirrored is not None:
+                low, high = before - here - mirrored, before + extent * 2 - here - 2 + mirrored
+            elif mode == "edge":
+                low, high = ZERO, extent - 1
+            else:
+                low, high = here - before + extent, here - before - extent
+            parts = [(low, before)] if before is not ZERO else []
+            parts.append((here - before, canonical(before + extent)))
+            parts += [(high, whole[n])] if after is not ZERO else []
+            return pieces(here, [(along(n + 1, (*at, canonical(position))), stop) for position, stop in parts])
+        return along(0, ())
+
+    return b.compute(whole, element)
+
+
 def roll(b: Builder, x: Array, shift: Any, axis: Any) -> Array:
     """Shifted along axes; what leaves at the end comes in at the start."""
     if axis is None:

@@ -49,8 +49,9 @@ class LoopExpressions(PythonExpressions):
     """Expressions inside loops: conditions may depend on elements."""
 
     def __init__(self, owner: Variables, builder: Builder, source: PythonSource, scope: ArrayScope,
-                 run: Callable[[UserFunction, dict[str, Any]], Any]) -> None:
-        super().__init__(builder, source, scope, run)
+                 run: Callable[[UserFunction, dict[str, Any]], Any],
+                 generated: Callable[[ast.Call], Any]) -> None:
+        super().__init__(builder, source, scope, run, generated)
         self.owner = owner
         self.handlers = {
             **EXPRESSIONS, ast.Name: LoopExpressions.name, ast.UnaryOp: LoopExpressions.unary,

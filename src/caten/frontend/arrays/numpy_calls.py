@@ -4,14 +4,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ...core.dtypes import whole
+from ...core.dtypes import DTYPES, whole
+from ...core.expr import index
 from ...frozen import frozen
+from ...loop.affine import canonical
 from ..numpy_signatures import OTHERS, BoundCall, Unknown, bind
 from .builder import Builder
 from .called_composites import CalledComposite, Composites, call_composite
 from .elementwise_functions import converted
 from .handles import Array
 from .reshaping import ravel
+from .size_facts import floor_quotient
 
 
 @frozen
@@ -39,23 +42,60 @@ def operator_of(composites: Composites, path: str, name: str | None) -> NumpyOpe
 
 def call_numpy(b: Builder, callee: NumpyOperator, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
     """The results, as NumPy's signature reads the arguments. E327 for what the operator does not compute."""
-    operator = callee.operator
+    operator, mode = callee.operator, None
+    if callee.path == "convolve":
+        args, keywords, mode = _without_mode(args, keywords)
     try:
         bound = _bound(callee, args, keywords)
     except Unknown:
         b.fail("E327", f"np.{callee.path} is not supported with these arguments",
                f"`caten ops {operator.name}` tells what {operator.usage} computes; it is called without np.")
     arrays = [ravel(b, v) if bound.flattened and isinstance(v, Array) else v for v in bound.arrays]
+    arrays = _of_one_type(b, operator, arrays)
     if callee.path.startswith("fft."):                      # transforms of real numbers are those of complex ones
         of_complex = {tensor.name for tensor in operator.generic if tensor.word == "Complex"}
         arrays = [_complex(b, v) if name in of_complex else v for name, v in zip(operator.inputs, arrays, strict=True)]
-    return call_composite(b, operator, arrays, bound.attributes)
+    made = call_composite(b, operator, arrays, bound.attributes)
+    return made if mode is None else _overlapping(b, made, arrays, mode)
+
+
+def _overlapping(b: Builder, made: Array, arrays: Sequence[Any], mode: str) -> Array:
+    """The part of a convolution that a mode of NumPy has; the second array is no longer than the first."""
+    whole_, part = [b.array(v).shape[0] for v in arrays]
+    b.require(part <= whole_, "E326", f"np.convolve with the mode '{mode}' takes a second array that is no longer than "
+              "the first", "exchange them")
+    first = canonical(part - 1) if mode == "valid" else floor_quotient(canonical(part - 1), index(2))
+    count = canonical(whole_ - part + 1) if mode == "valid" else whole_
+    return b.view(made, (count,), lambda i: (canonical(i[0] + first),))
+
+
+def _of_one_type(b: Builder, operator: CalledComposite, arrays: Sequence[Any]) -> list[Any]:
+    """Arrays whose elements the operator wants of one type in that which holds all of them; integers as floats where it
+    is for floats."""
+    words = {tensor.name: tensor.word for tensor in operator.generic if tensor.variable}
+    kinds: dict[str, str] = {}
+    for name, value in zip(operator.inputs, arrays, strict=True):
+        if (word := words.get(name)) and isinstance(value, Array):
+            kinds[word] = b.typing.join_kinds(kinds.get(word, value.dtype), value.dtype, b.pos, f"np.{operator.name}")
+    for word, dtype in kinds.items():
+        if word.lower() in ("floating", "inexact") and DTYPES[dtype].kind in ("int", "uint", "bool"):
+            kinds[word] = "f64"
+    return [converted(b, kinds[words[name]], v) if isinstance(v, Array) and words.get(name) in kinds else v
+            for name, v in zip(operator.inputs, arrays, strict=True)]
 
 
 def _complex(b: Builder, value: Any) -> Any:
     if isinstance(value, Array) and (dtype := whole(value.dtype)):
         return converted(b, dtype, value)
     return value
+
+
+def _without_mode(args: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any], Any]:
+    """The arguments of np.convolve, and its mode if that is a part of the whole."""
+    mode = keywords.get("mode", args[2] if len(args) == 3 else "full")
+    if mode in ("valid", "same"):
+        return args[:2], {name: value for name, value in keywords.items() if name != "mode"}, mode
+    return args, keywords, None
 
 
 def _bound(callee: NumpyOperator, args: Sequence[Any], keywords: Mapping[str, Any]) -> BoundCall:

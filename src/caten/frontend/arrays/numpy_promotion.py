@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 
 from ...core.dtypes import DTYPES, computed, is_complex, is_float
-from ...core.expr import Expr, Var
+from ...core.expr import Const, Expr, Op, Var
 from ...tensor.values import Read
 from ..typing import WEAK_FLOAT, WEAK_INT, Term, Typing, Value, narrowed
 
@@ -46,6 +46,12 @@ def is_number_of_python(term: Term) -> bool:
     return isinstance(term, Value) and term.expr is not None and term.kind in DTYPES and DTYPES[term.kind].kind in (
         "int", "uint") and not any(isinstance(n, Read) and n.index for n in term.expr.unique()) and any(
         isinstance(n, Var) for n in term.expr.unique())
+
+
+def is_complex_constant(x: object) -> bool:
+    """Is it a complex number as written?"""
+    return isinstance(x, Value) and isinstance(x.expr, Op) and x.expr.fn == "complex" and all(
+        isinstance(each, Const) for each in x.expr.args)
 
 
 @cache

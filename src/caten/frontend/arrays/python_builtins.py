@@ -9,9 +9,10 @@ from ...core.expr import Expr
 from ...frozen import frozen
 from ..typing import Term
 from .argument_binding import as_extent, described
+from .array_reductions import reduced, total
 from .builder import Builder
 from .elementwise_functions import apply, number_of, round_to, term_of
-from .handles import Array, Selected, Unset, constant_of, size_term
+from .handles import ZERO, Array, Selected, Unset, constant_of, size_term
 from .masked_elements import count
 
 LONGEST = 50_000               # of a range that is unrolled
@@ -72,8 +73,20 @@ def _range(b: Builder, args: list[Any]) -> Any:
     _refuse(b, "range", "one to three integers", args)
 
 
+def _of_array(b: Builder, args: list[Any], fn: str) -> Array | None:
+    """Python's sum, max or min of the elements of an array with one axis."""
+    match args:
+        case [Array() as x] if x.rank == 1:
+            if fn != "add":
+                b.require(x.shape[0] > ZERO, "E321", f"the array is empty: no element is the {fn}imum")
+            return total(b, fn, x, None, None, False) if fn == "add" else reduced(b, fn, x, None, False)
+    return None
+
+
 def _extreme(fn: str) -> Callable[[Builder, list[Any]], Any]:
     def make(b: Builder, args: list[Any]) -> Any:
+        if (found := _of_array(b, args, fn)) is not None:
+            return found
         items = args[0] if len(args) == 1 and isinstance(args[0], tuple | list | range) else args
         terms = [term_of(item, b.pos) for item in items]
         if not terms or any(t is None for t in terms):
@@ -86,6 +99,8 @@ def _extreme(fn: str) -> Callable[[Builder, list[Any]], Any]:
 
 
 def _sum(b: Builder, args: list[Any]) -> Any:
+    if (found := _of_array(b, args, "add")) is not None:
+        return found
     if not args or not isinstance(args[0], tuple | list | range) or len(args) > 2:
         _refuse(b, "sum", "a list; np.sum adds the elements of an array", args)
     terms = [term_of(item, b.pos) for item in (*args[1:], *args[0])]

@@ -5,6 +5,7 @@ import ast
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any, ClassVar, NoReturn
 
 from ...core.dtypes import DTYPES, is_complex
@@ -64,14 +65,17 @@ class UserFunction:
     parameters: tuple[str, ...]
     body: ast.expr | list[ast.stmt]
     closure: dict[str, Any] = field(repr=False)
+    defaults: dict[str, Any] = field(default_factory=dict, repr=False)
 
 
 class PythonExpressions:
-    """Evaluates expressions of one body. `run`: evaluates the statements of a function of the body."""
+    """Evaluates expressions of one body. `run`: evaluates the statements of a function of the body. `generated`: the
+    value of a call that a loop over elements computes, None for others."""
 
     def __init__(self, builder: Builder, source: PythonSource, scope: ArrayScope,
-                 run: Callable[[UserFunction, dict[str, Any]], Any]) -> None:
-        self.builder, self.source, self.scope, self.run = builder, source, scope, run
+                 run: Callable[[UserFunction, dict[str, Any]], Any],
+                 generated: Callable[[ast.Call], Any]) -> None:
+        self.builder, self.source, self.scope, self.run, self.generated = builder, source, scope, run, generated
         self.steps = 0
         self.handlers = HANDLERS
 
@@ -156,6 +160,8 @@ class PythonExpressions:
             return NUMPY[name]
         if isinstance(owner, list) and node.attr in ("append", "extend"):
             return getattr(owner, node.attr)
+        if isinstance(owner, dict) and node.attr in ("keys", "values", "items"):
+            return Builtin(node.attr, lambda b, args, keywords: list(getattr(owner, node.attr)()))
         if isinstance(owner, Unset) and node.attr in ("shape", "ndim", "size", "T"):
             owner = Array(owner.name, owner.dtype, owner.shape)
         if isinstance(owner, Unset):
@@ -265,9 +271,7 @@ class PythonExpressions:
         if isinstance(op, ast.Is | ast.IsNot):
             return (left is right) == isinstance(op, ast.Is)
         if isinstance(op, ast.In | ast.NotIn):
-            if not isinstance(right, tuple | list | str) or isinstance(left, Array | Term):
-                self.fail(node, "E326", "'in' needs a list and a value that are known")
-            return (left in right) == isinstance(op, ast.In)
+            return self._among(node, left, right) if isinstance(op, ast.In) else self._not_among(node, left, right)
         if any_selected(left, right):
             return lifted(self.at(node), lambda x, y: self._compared(node, op, x, y), left, right)
         fn = COMPARE[type(op)]
@@ -283,6 +287,25 @@ class PythonExpressions:
         found = apply(self.at(node), fn, x, y)
         known = number_of(found)
         return found if known is None else known
+
+    def _among(self, node: ast.Compare, left: Any, right: Any) -> Any:
+        """`x in (0, 2)`: of what is known, or a bool for each call."""
+        if isinstance(left, Array) and left.rank:
+            self.fail(node, "E326", f"'in' looks for a number, not for {described(left)}",
+                      "np.isin looks for each element")
+        if isinstance(right, tuple | list | range) and isinstance(left, Array | Term):
+            tests = [self._compared(node, ast.Eq(), left, each) for each in right]
+            found = [test for test in tests if not isinstance(test, bool)]
+            if True in tests or not found:
+                return True in tests
+            return reduce(lambda x, y: apply(self.at(node), "or", x, y), found)
+        if not isinstance(right, tuple | list | str | dict | range):
+            self.fail(node, "E326", "'in' needs a list that is known")
+        return left in right
+
+    def _not_among(self, node: ast.Compare, left: Any, right: Any) -> Any:
+        found = self._among(node, left, right)
+        return not found if isinstance(found, bool) else apply(self.at(node), "not", found)
 
     def _equal(self, left: Any, right: Any) -> bool | None:
         """Equality of static values; None for shapes whose sizes may be equal or not."""
@@ -335,6 +358,8 @@ class PythonExpressions:
 
     def subscript(self, node: ast.Subscript) -> Any:
         owner = self.eval(node.value)
+        if isinstance(owner, dict):
+            return self._of_dictionary(node, owner, self.eval(node.slice))
         if isinstance(owner, tuple | list | str):
             return self._of_list(node, owner, self.eval(node.slice))
         if isinstance(owner, Unset):
@@ -358,11 +383,30 @@ class PythonExpressions:
         except (IndexError, TypeError, ValueError):
             self.fail(node, "E323", f"the index {at} is outside a list of {len(owner)}")
 
+    def _of_dictionary(self, node: ast.Subscript, owner: dict[Any, Any], key: Any) -> Any:
+        if not isinstance(key, int | float | str | tuple):
+            self.fail(node, "E326", "the key of a dictionary is known when the body is compiled")
+        if key not in owner:
+            self.fail(node, "E323", f"there is no key {key!r} in this dictionary", did_you_mean(str(key), [
+                each for each in owner if isinstance(each, str)]) or f"its keys: {', '.join(map(repr, owner))}")
+        return owner[key]
+
+    def dictionary(self, node: ast.Dict) -> dict[Any, Any]:
+        """Keys that are known, and values of any kind."""
+        made = {}
+        for key, value in zip(node.keys, node.values, strict=True):
+            if key is None or not isinstance(known := self.eval(key), int | float | str | tuple):
+                self.fail(key or node, "E244", "the keys of a dictionary are numbers, texts and tuples that are known")
+            made[known] = self.kept(self.at(value), self.eval(value))
+        return made
+
     def slice(self, node: ast.Slice) -> slice:
         return slice(*[None if part is None else self.eval(part) for part in (node.lower, node.upper, node.step)])
 
     def call(self, node: ast.Call) -> Any:
         function = self.eval(node.func)
+        if isinstance(function, Builtin) and (found := self.generated(node)) is not None:
+            return found
         args = list(self.spread(node.args))
         keywords = {}
         for keyword in node.keywords:
@@ -435,20 +479,26 @@ class PythonExpressions:
 
     def _of_user(self, node: ast.Call, function: UserFunction, args: list[Any], keywords: dict[str, Any]) -> Any:
         names = function.parameters
-        given = dict(zip(names, args, strict=False)) | keywords
-        if len(args) > len(names) or set(given) != set(names) or len(args) + len(keywords) != len(names):
+        twice = keywords.keys() & {*names[:len(args)]}
+        given = function.defaults | dict(zip(names, args, strict=False)) | keywords
+        if len(args) > len(names) or set(given) != set(names) or twice:
             self.fail(node, "E322", f"{function.name} takes {len(names)} arguments, not {len(args) + len(keywords)}",
                       f"{function.name}({', '.join(names)})")
         return self.run(function, given)
 
     def function(self, node: ast.Lambda) -> UserFunction:
-        return UserFunction("this lambda", self.parameters(node, node.args), node.body, self.scope.values)
+        return self.defined(node, "this lambda", node.body)
 
-    def parameters(self, node: ast.AST, args: ast.arguments) -> tuple[str, ...]:
-        """The parameters of a function of the body."""
-        if args.vararg or args.kwarg or args.defaults or args.kwonlyargs:
-            self.fail(node, "E244", "a function of a body takes plain names: no defaults, *args or **kwargs")
-        return tuple([a.arg for a in (*args.posonlyargs, *args.args)])
+    def defined(self, node: ast.Lambda | ast.FunctionDef, name: str, body: ast.expr | list[ast.stmt]) -> UserFunction:
+        """A function of the body, with the values of its defaults."""
+        args = node.args
+        if args.vararg or args.kwarg:
+            self.fail(node, "E244", "a function of a body takes plain names: no *args or **kwargs")
+        names = [a.arg for a in (*args.posonlyargs, *args.args)]
+        optional = zip([*names[len(names) - len(args.defaults):], *[a.arg for a in args.kwonlyargs]],
+                       [*args.defaults, *args.kw_defaults], strict=True)
+        defaults = {each: self.eval(value) for each, value in optional if value is not None}
+        return UserFunction(name, (*names, *[a.arg for a in args.kwonlyargs]), body, self.scope.values, defaults)
 
     def comprehension(self, node: ast.ListComp | ast.GeneratorExp) -> list[Any]:
         found: list[Any] = []
@@ -485,13 +535,13 @@ class PythonExpressions:
             self.fail(target, "E244", "only names can be bound here")
 
     def constant(self, node: ast.Constant) -> Any:
-        if isinstance(node.value, bytes | complex):
-            self.fail(node, "E244", f"a body cannot use {type(node.value).__name__} numbers or texts")
+        if isinstance(node.value, bytes):
+            self.fail(node, "E244", "a body cannot use bytes")
         return node.value
 
 
 def _words(node: ast.AST) -> str:
-    return {"Await": "await", "Yield": "yield", "NamedExpr": ":=", "JoinedStr": "f-strings", "Dict": "dictionaries",
+    return {"Await": "await", "Yield": "yield", "NamedExpr": ":=", "JoinedStr": "f-strings",
             "Set": "sets", "DictComp": "dictionaries", "SetComp": "sets", "Starred": "* here"}.get(
                 type(node).__name__, type(node).__name__)
 
@@ -502,5 +552,6 @@ HANDLERS: dict[type[ast.expr], Callable[[Any, Any], Any]] = {
     ast.UnaryOp: PythonExpressions.unary, ast.Compare: PythonExpressions.compare, ast.BoolOp: PythonExpressions.logic,
     ast.IfExp: PythonExpressions.choice, ast.Subscript: PythonExpressions.subscript, ast.Slice: PythonExpressions.slice,
     ast.Call: PythonExpressions.call, ast.Lambda: PythonExpressions.function,
+    ast.Dict: PythonExpressions.dictionary,
     ast.ListComp: PythonExpressions.comprehension, ast.GeneratorExp: PythonExpressions.comprehension,
     ast.Tuple: lambda s, n: tuple(s.spread(n.elts)), ast.List: lambda s, n: list(s.spread(n.elts))}

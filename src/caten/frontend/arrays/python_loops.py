@@ -20,13 +20,25 @@ from .argument_binding import described, unset
 from .array_scope import ArrayScope, arrays_in
 from .builder import Builder
 from .elementwise_functions import apply, term_of
+from .generators import generator_of, loop_of
 from .handles import ONE, ZERO, Array, Operand, Selected, Unset, dtype_of, is_whole
+from .jumps import returns, without_jumps, without_returns
 from .loop_expressions import LoopExpressions, Variable
 from .loop_statements import LoopStatements
 from .python_builtins import BUILTINS, AllIndices, UnknownRange
 from .python_expressions import UserFunction
+from .python_iteration import ITERATORS, call_of, iterated
 from .python_source import PythonSource
-from .python_statements import HANDLERS, MOST_UNROLLED, PythonStatements, changes_elements
+from .python_statements import (
+    HANDLERS,
+    MOST_UNROLLED,
+    PythonStatements,
+    Returned,
+    changes_elements,
+    is_list_of_positions,
+    parts_for,
+)
+from .returned_values import ReturnedValues
 from .selection import select
 from .slice_assignment import assign
 from .subscripts import Masked, items_of
@@ -44,7 +56,8 @@ class PythonLoops(PythonStatements):
     def __init__(self, builder: Builder, source: PythonSource, scope: ArrayScope, params: Sequence[Node],
                  kinds: dict[tuple[int, str], str]) -> None:
         super().__init__(builder, source, scope)
-        self.expressions: LoopExpressions = LoopExpressions(self, builder, source, scope, self.call)
+        self.expressions: LoopExpressions = LoopExpressions(self, builder, source, scope, self.call,
+                                                            self.generated)
         self.made = LoopStatements(builder, params, builder.table)
         self.kinds = kinds
         self.written: set[str] = set()                  # the outputs that a statement sets
@@ -87,6 +100,16 @@ class PythonLoops(PythonStatements):
             return super().call(function, given)
         finally:
             self.siblings, self.homes, self.frame = outer
+
+    def generated(self, node: ast.Call) -> Any:
+        """`sum(… for i in range(N))` by a loop before the statement."""
+        generator = generator_of(node, self.expressions)
+        if generator is None:
+            return None
+        name = f"{getattr(node.func, 'id', '')}_{self.source.position(node)}"
+        self.assignments[name] = 2
+        self.block(loop_of(node, generator, name))
+        return self.expressions.eval(ast.copy_location(ast.Name(name, ast.Load()), node))
 
     def set_outputs(self, b: Builder, returned: Sequence[Any]) -> None:
         """The outputs are the returned values, by position."""
@@ -267,6 +290,11 @@ class PythonLoops(PythonStatements):
         if not isinstance(old, Array):
             ex.fail(target, "E311", f"'{ast.unparse(target.value)}' is {described(old)}: it has no elements")
         b, at = ex.at(target), ex.eval(target.slice)
+        if is_list_of_positions(at):
+            for position, each in zip(at, parts_for(b, self.kept(b, value), len(at)), strict=True):
+                self.stored(b, self.made.store(b, select(ex.at(target.slice), old, position),
+                                               ex.as_operand(written, each), at=ex.at(written)))
+            return
         given = value if isinstance(value, Selected) else ex.as_operand(written, value)
         if isinstance(given, Selected) or any(isinstance(item, Masked) for item in items_of(
                 ex.at(target.slice), old, at)):
@@ -335,7 +363,12 @@ class PythonLoops(PythonStatements):
         test = self.expressions.known(node.test)
         if isinstance(test, bool):
             self.block(node.body if test else node.orelse)
-            return
+        else:
+            self.branches(node, test, node.body, node.orelse, self.block)
+
+    def branches(self, node: ast.If, test: Operand, yes_body: Sequence[ast.stmt], no_body: Sequence[ast.stmt],
+                 run: Callable[[Sequence[ast.stmt]], None]) -> None:
+        """An `if` about which the call decides. `run`: evaluates a branch."""
         b = self.expressions.at(node.test)
         cond = self.made.expression(b.typing.condition(b.term(test, ()), b.typing.words.where))
         before, siblings, after = self.scope.values, self.siblings, list[dict[str, Any]]()
@@ -344,10 +377,13 @@ class PythonLoops(PythonStatements):
             self.scope.values = dict(before)
             self.siblings = {name: value for known in after for name, value in known.items()
                              if isinstance(value, Variable) and name not in before}
-            self.block(statements)
+            run(statements)
             after.append(self.scope.values)
-        self.made.choice(cond, [partial(arm, node.body), partial(arm, node.orelse)])
+        self.made.choice(cond, [partial(arm, yes_body), partial(arm, no_body)])
         (yes, no), self.siblings = after, siblings
+        if run != self.block:                           # a branch that returns leaves nothing behind
+            self.scope.values = before
+            return
         self.scope.values = {name: self.merged(node, name, yes[name], no[name]) for name in yes if name in no}
         self.ended |= dict.fromkeys(yes.keys() ^ no.keys(), "one branch of an 'if'")
 
@@ -357,45 +393,86 @@ class PythonLoops(PythonStatements):
             return yes
         if isinstance(yes, Unset | Array) and isinstance(no, Unset | Array) and yes.name == no.name:
             return no if isinstance(yes, Unset) else yes
+        if name.startswith("returned_"):
+            self.expressions.fail(node, "E240", "a loop that elements decide to leave returns numbers only",
+                                  "fill an array that is made before the loop, and return it after")
         self.expressions.fail(node, "E326", f"what '{name}' is depends on a condition that is not known when the body "
                               "is compiled", "both branches can store into the same array or variable")
 
+    def block(self, statements: Sequence[ast.stmt]) -> None:
+        """What follows a `return` that a condition of the call decides about is in the branches without it."""
+        for n, statement in enumerate(statements):
+            if isinstance(statement, ast.If) and returns(statement):
+                self.returning(statement, statements[n + 1:])
+                return
+            if isinstance(statement, ast.For) and returns(statement) and self.over_elements_of(statement) is not None:
+                name = f"returned_{self.source.position(statement)}"
+                written = without_returns(statement, name)
+                self.assignments.update({each: 2 for each in _assignments(written) if each.startswith(name)})
+                self.block([*written, *statements[n + 1:]])
+                return
+            super().block([statement])
+
+    def returning(self, node: ast.If, rest: Sequence[ast.stmt]) -> None:
+        """An `if` with a `return` in it, and what follows."""
+        test = self.expressions.known(node.test)
+        if isinstance(test, bool):
+            self.block([*(node.body if test else node.orelse), *rest])
+            return
+        kept = ReturnedValues(self, node)
+
+        def run(statements: Sequence[ast.stmt]) -> None:
+            frame, self.frame = self.frame, len(self.made.blocks)
+            try:
+                self.block(statements)
+                kept.keep(None)
+            except Returned as end:
+                kept.keep(end.value)
+            finally:
+                self.frame = frame
+        self.branches(node, test, [*node.body, *rest], [*node.orelse, *rest], run)
+        raise Returned(kept.value())
+
     def loop(self, node: ast.For) -> None:
+        over = self.over_elements_of(node)
+        if over is None:
+            self.unroll(node)
+        else:
+            over(node)
+
+    def over_elements_of(self, node: ast.For) -> Callable[[ast.For], None] | None:
+        """How a loop goes over elements; None for one over what is known, which is unrolled."""
         ex = self.expressions
         b = ex.at(node)
-        match node.iter:
-            case ast.Call(func=ast.Name(id=called), args=[*args], keywords=[]) if (
-                    called in ("range", "enumerate", "zip") and called not in self.scope.values
-                    and not any(isinstance(a, ast.Starred) for a in args)):
-                given = [ex.eval(a) for a in args]
-                if called == "range" and 1 <= len(given) <= 3:
-                    for x in given:
-                        if not _is_number(x):
-                            ex.fail(node.iter, "E322", f"range takes one to three integers, not {described(x)}")
-                    if all(isinstance(x, int) for x in given) and not self.depth and not changes_elements(
-                            node.body) and len(BUILTINS["range"].make(b, given, {})) <= MOST_UNROLLED:
-                        self.unroll(node)
-                        return
-                    self.over_range(node, given)
-                    return
-                arrays = [x for x in given if isinstance(x, Array)]
-                if called != "range" and arrays and len(arrays) == len(given) and (called == "zip" or len(given) == 1):
-                    self.over_arrays(node, arrays, called)
-                    return
+        if call := call_of(node.iter, ("range",), ex):
+            given = [ex.eval(a) for a in call.args]
+            if 1 <= len(given) <= 3 and not call.keywords:
+                for x in given:
+                    if not _is_number(x):
+                        ex.fail(node.iter, "E322", f"range takes one to three integers, not {described(x)}")
+                known = BUILTINS["range"].make(b, given, {})
+                if isinstance(known, range) and len(known) <= MOST_UNROLLED and not self.depth and not changes_elements(
+                        node.body):
+                    return None
+                return partial(self.over_range, given=given)
+        elif call_of(node.iter, ITERATORS, ex) and (found := iterated(self, node.iter, node.target)):
+            return partial(self.iterate, nest=[(found.name, (ZERO, found.extent, ONE))], item=found.item)
         items = ex.eval(node.iter)
-        if isinstance(items, Array) and items.rank:
-            self.over_arrays(node, [items], "")
-        elif isinstance(items, AllIndices):
+        if isinstance(items, Array):
+            if not items.rank:
+                ex.fail(node, "E311", "a number has no items")
+            return partial(self.iterate, nest=[("item", (ZERO, items.shape[0], ONE))],
+                           item=lambda at: select(b, items, at))
+        if isinstance(items, AllIndices):
             names = _index_names(node.target, len(items.shape))
-            self.iterate(node, [(name, (ZERO, extent, ONE)) for name, extent in zip(names, items.shape, strict=True)],
-                         lambda *at: at)
-        elif isinstance(items, range) and len(items) > MOST_UNROLLED:
-            self.over_range(node, (items.start, items.stop, items.step))
-        elif isinstance(items, UnknownRange):
+            nest = [(name, (ZERO, extent, ONE)) for name, extent in zip(names, items.shape, strict=True)]
+            return partial(self.iterate, nest=nest, item=lambda *at: at)
+        if isinstance(items, range) and len(items) > MOST_UNROLLED:
+            return partial(self.over_range, given=(items.start, items.stop, items.step))
+        if isinstance(items, UnknownRange):
             ex.fail(node.iter, "E326", "the bounds of this range are not known when the body is compiled",
                     "write it in the loop: for i in range(…)")
-        else:
-            self.unroll(node)
+        return None
 
     def unroll(self, node: ast.For) -> None:
         """A loop over what is known: its body once for each item."""
@@ -408,7 +485,7 @@ class PythonLoops(PythonStatements):
     def over_range(self, node: ast.For, given: Sequence[Any]) -> None:
         """`for i in range(…)`"""
         ex = self.expressions
-        bounds = [self.number(node, x, what) for x, what in zip(
+        bounds = [self.number(node.iter, x, what) for x, what in zip(
             given, ("the start", "the end", "the step") if len(given) > 1 else ("the end",), strict=False)]
         lo, hi, step = (ZERO, bounds[0], ONE) if len(bounds) == 1 else (*bounds, ONE)[:3]
         if step is ZERO:
@@ -417,26 +494,11 @@ class PythonLoops(PythonStatements):
             ex.fail(node.target, "E229", "the items of a range are numbers: they have one name")
         self.iterate(node, [(node.target.id, (lo, hi, step))], lambda var: var)
 
-    def over_arrays(self, node: ast.For, arrays: Sequence[Array], called: str) -> None:
-        """`for row in X`, `for i, row in enumerate(X)`, `for x, y in zip(X, Y)`."""
-        ex = self.expressions
-        b = ex.at(node)
-        extent = arrays[0].shape[0] if arrays[0].rank else ex.fail(node, "E311", "a number has no items")
-        for array in arrays[1:]:
-            if not array.rank or b.same_extent(extent, array.shape[0]) is None:
-                ex.fail(node, "E320", "these arrays have different lengths")
-
-        def item(var: Term) -> Any:
-            parts = [select(b, array, var) for array in arrays]
-            return (var, parts[0]) if called == "enumerate" else tuple(parts) if called == "zip" else parts[0]
-        first = node.target.elts[0] if called == "enumerate" and isinstance(node.target, ast.Tuple) else None
-        self.iterate(node, [(first.id if isinstance(first, ast.Name) else "item", (ZERO, extent, ONE))], item)
-
-    def number(self, node: ast.For, value: Any, what: str) -> Expr:
+    def number(self, node: ast.expr, value: Any, what: str) -> Expr:
         """A bound of a loop."""
         if isinstance(value, int):
             return index(value)
-        b = self.expressions.at(node.iter)
+        b = self.expressions.at(node)
         operand = term_of(value, b.pos)
         assert operand is not None
         if isinstance(operand, Array) and is_whole(operand.dtype) and not operand.rank:
@@ -449,6 +511,11 @@ class PythonLoops(PythonStatements):
         """Loops over elements, one in the other: a wanted name and the start, end and step of each. `item`: what the
         target stands for, from the variables of the loops."""
         ex = self.expressions
+        going = f"going_{ex.source.position(node)}"
+        node, leaves = without_jumps(node, going)
+        if leaves:
+            self.assignments[going] = 2                            # it changes
+            self.scope.values[going] = True
         self.carry(node)
         for name in _changed_arrays(node.body):                    # an iteration may read what the one before has set
             if isinstance(value := self.scope.values.get(name), Unset):
@@ -505,15 +572,14 @@ class PythonLoops(PythonStatements):
 
     def jump(self, node: ast.stmt) -> None:
         if (self.depth and not self.loops) or (self.loops and len(self.made.blocks) > self.unrolled):
-            self.expressions.fail(node, "E240", f"there is no '{type(node).__name__.lower()}' in a loop over elements, "
-                                  "or where elements decide: it runs to its end",
-                                  "put the rest of its body under an 'if'")
+            self.expressions.fail(node, "E240", f"elements decide about this '{type(node).__name__.lower()}', and the "
+                                  "loop over a list is unrolled", "put the rest of its body under an 'if'")
         super().jump(node)
 
     def returned(self, node: ast.Return) -> None:
         if len(self.made.blocks) > self.frame:
-            self.expressions.fail(node, "E240", "there is no 'return' in a loop or a branch: it runs to its end",
-                                  "return after it: return a if condition else b")
+            self.expressions.fail(node, "E240", "elements decide about this 'return', and the loop over a list is "
+                                  "unrolled", "set a variable, and return it after the loop")
         super().returned(node)
 
     def accumulate_at(self, node: ast.Call, method: ast.Attribute) -> None:

@@ -7,16 +7,20 @@ from typing import Any, NoReturn
 
 from ...core.expr import Var
 from ...errors import CatenError
+from ...tensor.values import Read
 from ..typing import Term, Value
 from .argument_binding import Function, described, unset
 from .array_scatters import AT, accumulate_at
 from .array_scope import ArrayScope
 from .builder import Builder
 from .elementwise_functions import term_of
+from .generators import generator_of
 from .handles import Array, NeedsLoops, Selected, Unset, constant_of
 from .python_builtins import AllIndices, UnknownRange
 from .python_expressions import PythonExpressions, UserFunction
+from .python_iteration import ITERATORS, call_of
 from .python_source import PythonSource
+from .selection import select
 from .slice_assignment import assign
 
 MOST_UNROLLED = 16             # iterations of nested loops over known numbers that change elements of arrays
@@ -55,7 +59,7 @@ class PythonStatements:
 
     def __init__(self, builder: Builder, source: PythonSource, scope: ArrayScope) -> None:
         self.source, self.scope = source, scope
-        self.expressions = PythonExpressions(builder, source, scope, self.call)
+        self.expressions = PythonExpressions(builder, source, scope, self.call, self.generated)
         self.calls = 0                       # of functions of the body that are being evaluated
         self.loops = 0                       # around the statement, in the same function
         self.iterations = 1                  # of all loops around it
@@ -68,7 +72,8 @@ class PythonStatements:
         try:
             self.block(self.source.body)
         except Returned as end:
-            return tuple(end.value) if isinstance(end.value, tuple | list) else (end.value,)
+            if end.value is not None:
+                return tuple(end.value) if isinstance(end.value, tuple | list) else (end.value,)
         return None
 
     def call(self, function: UserFunction, given: dict[str, Any]) -> Any:
@@ -88,6 +93,12 @@ class PythonStatements:
             self.calls, self.loops = self.calls - 1, loops
         return None
 
+    def generated(self, node: ast.Call) -> Any:
+        """`sum(… for i in range(N))`, if it is one; None if it is another call."""
+        if generator_of(node, self.expressions) is not None:
+            raise NeedsLoops(node)
+        return None
+
     def names_at_start(self, function: UserFunction, given: dict[str, Any]) -> dict[str, Any]:
         """What a function of the body sees when it is called."""
         return {**function.closure, **given}
@@ -105,7 +116,7 @@ class PythonStatements:
         """E240 for loops without a known end, E244 for what a body cannot use."""
         if isinstance(node, ast.While):
             self.expressions.fail(node, "E240", "there is no 'while': every loop runs a number of times that is known "
-                                  "when it starts", "loop a fixed number of times and choose with np.where")
+                                  "when it starts", "for k in range(limit): … if condition: break")
         word = {"Import": "import", "ImportFrom": "import", "ClassDef": "class", "AsyncFunctionDef": "async",
                 "Delete": "del"}.get(type(node).__name__, type(node).__name__.lower())
         self.expressions.fail(node, "E244", f"a body cannot use '{word}'",
@@ -171,7 +182,7 @@ class PythonStatements:
     def element(self, target: ast.Subscript, value: Any, written: ast.expr) -> None:
         """`name[…] = value`."""
         if not isinstance(target.value, ast.Name):
-            self.expressions.fail(target, "E244", "only parts of a named array can be assigned", "x[i, j] = …")
+            raise NeedsLoops(target)                       # the elements of a view
         name = target.value.id
         old = self.expressions.eval(target.value)
         if isinstance(old, list):
@@ -184,8 +195,15 @@ class PythonStatements:
             self.expressions.fail(target, "E311", f"'{name}' is {described(old)}: it has no elements")
         b = self.expressions.at(target)
         self.scope.check_change(b, name, old)
+        at = self.expressions.eval(target.slice)
+        if is_list_of_positions(at):
+            for position, each in zip(at, parts_for(b, value, len(at)), strict=True):
+                changed = assign(b, old, position, self.expressions.as_operand(written, each))
+                old = Array(changed.name, changed.dtype, changed.shape)
+            self.scope.values[name] = old
+            return
         operand = value if isinstance(value, Selected) else self.expressions.as_operand(written, value)
-        self.scope.values[name] = assign(b, old, self.expressions.eval(target.slice), operand)
+        self.scope.values[name] = assign(b, old, at, operand)
 
     def augmented(self, node: ast.AugAssign) -> None:
         """`target op= value`: on an array in place, so its type and shape stay."""
@@ -265,16 +283,16 @@ class PythonStatements:
         return value
 
     def _counts_arrays(self, node: ast.expr) -> bool:
-        """Is it `enumerate(X)` or `zip(X, Y)` of arrays?"""
-        return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in (
-            "enumerate", "zip") and node.func.id not in self.scope.values and any(
-                isinstance(self.expressions.eval(a), Array) for a in node.args if not isinstance(a, ast.Starred))
+        """Is it `enumerate`, `zip` or `reversed` of arrays, or of ranges over sizes?"""
+        call = call_of(node, ITERATORS, self.expressions)
+        return call is not None and any(
+            self._counts_arrays(a) or (call_of(a, ITERATORS, self.expressions) is None and isinstance(
+                self.expressions.eval(a), Array | UnknownRange)) for a in call.args)
 
     def define(self, node: ast.FunctionDef) -> None:
         if node.decorator_list:
             self.expressions.fail(node, "E244", "a function of a body has no decorators")
-        names = self.expressions.parameters(node, node.args)
-        self.scope.values[node.name] = UserFunction(node.name, names, node.body, self.scope.values)
+        self.scope.values[node.name] = self.expressions.defined(node, node.name, node.body)
 
     def expression(self, node: ast.Expr) -> None:
         value = node.value
@@ -286,6 +304,19 @@ class PythonStatements:
         made = self.expressions.eval(value)
         if not isinstance(value, ast.Call) or made is not None:
             self.expressions.fail(value, "E224", "the value of this expression is not used", "assign or return it")
+
+    def asserted(self, node: ast.Assert) -> None:
+        """A condition on sizes is one of every call."""
+        ex = self.expressions
+        value = ex.eval(node.test)
+        cond = ex.builder.typing.default(value) if isinstance(value, Term) else None
+        if isinstance(value, Array | Selected) or (cond is not None and any(
+                isinstance(n, Read) or (isinstance(n, Var) and n.name not in self.scope.sizes) for n in cond.unique())):
+            ex.fail(node.test, "E244", "an assertion of a body is on sizes and on what is known when it is compiled")
+        if cond is not None and cond.dtype == "bool":
+            ex.at(node.test).require(cond, "E326", "this assertion never holds")
+        elif not value:
+            ex.fail(node.test, "E326", "this assertion does not hold")
 
     def accumulate_at(self, node: ast.Call, method: ast.Attribute) -> None:
         """`np.add.at(name, index, value)`: a change of an array in place."""
@@ -319,6 +350,20 @@ class PythonStatements:
         raise Returned(value)
 
 
+def is_list_of_positions(at: Any) -> bool:
+    """Is it an index such as [0, 2]?"""
+    return isinstance(at, list) and bool(at) and all(isinstance(n, int) and not isinstance(n, bool) for n in at)
+
+
+def parts_for(b: Builder, value: Any, count: int) -> list[Any]:
+    """What each position of a list gets: an array along its first axis, or the same for all."""
+    if isinstance(value, Array) and value.rank and constant_of(value.shape[0]) == count:
+        return [select(b, value, n) for n in range(count)]
+    if isinstance(value, tuple | list) and len(value) == count:
+        return list(value)
+    return [value] * count
+
+
 def changes_elements(statements: Sequence[ast.stmt]) -> bool:
     """Do statements assign elements of arrays?"""
     return any(isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store) for s in statements for n in ast.walk(s))
@@ -329,4 +374,4 @@ HANDLERS: dict[type[ast.stmt], Callable[[Any, Any], None]] = {
     ast.AnnAssign: PythonStatements.annotated, ast.If: PythonStatements.choice, ast.For: PythonStatements.loop,
     ast.FunctionDef: PythonStatements.define, ast.Expr: PythonStatements.expression,
     ast.Return: PythonStatements.returned, ast.Break: PythonStatements.jump, ast.Continue: PythonStatements.jump,
-    ast.Pass: lambda s, n: None}
+    ast.Assert: PythonStatements.asserted, ast.Pass: lambda s, n: None}
