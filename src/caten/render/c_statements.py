@@ -234,10 +234,10 @@ class KernelBody(Lines):
     def _body_until(self, loop: For, guard: Expr) -> None:
         """The body of a loop that ends where the condition does not hold."""
         self.line(f"if (!({self.expressions.text(guard)})) break;")
-        (branch,) = loop.body
+        *declared, branch = loop.body
         assert isinstance(branch, If)
         with self.expressions.given(guard):
-            self._body(loop.replace(body=branch.then))
+            self._body(loop.replace(body=(*declared, *branch.then)))
 
     def _body(self, loop: For) -> None:
         if self.auto_vectorizes and guarded_divisions.has_conditional_division(loop):
