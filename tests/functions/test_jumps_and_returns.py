@@ -84,6 +84,23 @@ def two_loops(x, A):
     return -1, -1, 0.0
 
 
+def other_end(x):
+    for i in range(len(x)):
+        if x[i] > 0.9:
+            return i
+    else:
+        return -1
+
+
+def changed(x, A):
+    for i in range(A.shape[0]):
+        A[i] *= 2
+        if A[i, 0] > 1.2:
+            return A, i
+        A[i, 0] = 0
+    return A, -1
+
+
 def arrays(x):
     if x[0] > 0.5:
         return x * 2
@@ -105,7 +122,7 @@ def nothing(x, A):
     A[:] = 0
 
 
-FUNCTIONS = (breaks_and_continues, nested_conditions, position, exists, of_functions, two_loops, arrays, of_sizes, nothing)
+FUNCTIONS = (breaks_and_continues, nested_conditions, position, exists, of_functions, two_loops, other_end, changed, arrays, of_sizes, nothing)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=[f.__name__ for f in FUNCTIONS])

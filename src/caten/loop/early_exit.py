@@ -7,8 +7,8 @@ from .statements import For, If, Incf, Local, Ref, Setf
 
 def leaving_condition(loop: For) -> Expr | None:
     """The condition that begins each iteration of a serial loop, after declarations, guards all that it does, and is
-    changed by it. Where it does not hold, nothing is done in the iterations that are left, so the loop may end there: only what is guarded
-    could make it hold again. It does not depend on the variable of the loop."""
+    changed by it. Where it does not hold, nothing is done in the iterations that are left, so the loop may end there:
+    only what is guarded could make it hold again. It does not depend on the variable of the loop."""
     if loop.mark != "serial" or not loop.body or not all(isinstance(stmt, Local) for stmt in loop.body[:-1]):
         return None
     guarded = loop.body[-1]

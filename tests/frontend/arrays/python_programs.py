@@ -592,6 +592,7 @@ for i in range(N - 1):
     y[i + 1] = -50.0
     s[...] += q.sum() + t[0].max()"""),
     "sizes and starred targets": _program("x{double}[M N]", "y{double}[M N]", "M=4 N=5", """
+y[...] = x
 M, N = x.shape
 first, *rest = x.shape
 for i in range(first):
@@ -599,4 +600,13 @@ for i in range(first):
     for j in range(rest[0]):
         N = x.shape[1]
         y[i, j] = x[i, N - 1 - j] * last + most[1]"""),
+    "repeated positions and shadowed loops": _program("x{double}[M N]; k{int}[N]", "y{double}[M N]; last{int}[]", "M=4 N=5", """
+y[...] = x
+for i in range(M):
+    y[i, k] += 1.5
+    y[i, k[:3]] *= y[0, 0]
+    for i in range(i, 3):
+        y[i, 0] -= 1
+    last = i
+    y[i, 1] = 7"""),
 }

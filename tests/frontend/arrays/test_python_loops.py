@@ -86,12 +86,15 @@ def test_what_python_computes(name: str, tool: Any, operators: Any) -> None:
 
 # code of a body over x and y -> the error: code, line, column, message
 REFUSED = {
-    "for i in range(N):\n    y[i] = 1\n    return y": "E240 1:1 a loop that elements decide to leave returns numbers only",
+    "for i in range(N):\n    if x[i] > 1:\n        break\nelse:\n    return y": "E240 1:1 a loop that is left with 'break' has no 'return'",
+    "for i in range(N):\n    y[i] = 1\n    return y * 2": "E240 1:1 a loop that elements decide to leave returns numbers only",
     "def f(v):\n    for d in (1, 2):\n        if v < d:\n            return -v\n    return v\nfor i in range(N):\n    y[i] = f(x[i])": "E240 3:9 one branch returns 1 value, and the other no value",
     "if x[0] > 0:\n    return x, z\nreturn x": "E240 1:1 one branch returns 2 values, and the other 1 value",
     "for i in range(N):\n    for d in (1, 2):\n        if x[i] > 0:\n            break\n    y[i] = 1": "E240 4:13 elements decide about this 'break'",
     "for i in range(N):\n    y[i] = 1\nz = y\ny = y * 2\nfor i in range(N):\n    y[i] += z[i]": "E245 4:1 'y' and 'z' share their elements",
     "for i in range(N):\n    y[i] = 1\nz = y[::-1]\ny = y * 2\nfor i in range(N):\n    y[i] += z[i]": "E245 4:1 'y' and 'z' share their elements",
+    "p = x * 1\nq = x * 2\nfor i in range(N):\n    p[0] = 1\n    p = q\ny[...] = p": "E245 5:9 'p' and 'q' would share their elements",
+    "p = x * 1\nq = x * 2\nfor i in range(N):\n    p[0] = 1\n    p, q = q, q\ny[...] = p": "E245 5:12 'p' and 'q' would share their elements",
     "t = x * 1\nz = t\nfor i in range(3):\n    t = t * 2\n    t[0] = 1\nfor i in range(N):\n    y[i] = t[i] + z[i]": "E245 4:11 't' and 'z' share their elements",
     "while N > 0:\n    y[0] = 1\nfor i in range(N):\n    y[i] = 1": "E240 1:1 there is no 'while'",
     "for i in range(N):\n    y[i] = xx[i]": "E220 2:12 there is no 'xx' here",

@@ -15,7 +15,7 @@ from test_python_loops import arrays_of, by_python, sizes_of, spec
 
 from caten import driver, loading
 from caten.errors import CatenError
-from caten.frontend.arrays import python_loops
+from caten.frontend.arrays import python_memory
 from caten.frontend.spec import SpecText
 from caten.options import Options
 from caten.semantics import interpret
@@ -87,7 +87,7 @@ def test_mutated_programs(nightly: bool) -> None:
 
 
 def test_a_difference_that_is_added_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(python_loops.ACCUMULATIONS, ast.Sub, ("add", False))
+    monkeypatch.setitem(python_memory.ACCUMULATIONS, ast.Sub, ("add", False))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert outcomes(PROGRAMS["lu"], 0) == ["different", "different"]

@@ -4,7 +4,7 @@ the same condition is left when it no longer holds (`render`, `reference`), so t
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 Statements = list[ast.stmt]
 
@@ -67,14 +67,16 @@ def returns(node: ast.AST) -> bool:
     return isinstance(node, ast.If | ast.For) and any(map(returns, (*node.body, *node.orelse)))
 
 
-def without_returns(node: ast.For, name: str) -> Statements:
+def without_returns(node: ast.For, name: str, arrays: Container[str]) -> Statements:
     """A loop that is left with `break` where it returned, and returns after it. `name`: the beginning of the names for
-    what is returned, and whether. Before the loop they hold numbers that nothing reads."""
+    what is returned, and whether. Before the loop they hold numbers that nothing reads. `arrays`: the names of arrays
+    that are there before the loop; these need no other names."""
     first = next(_returned(node)).value
-    values = first.elts if isinstance(first, ast.Tuple) else [] if first is None else [first]
-    names = [f"{name}_{n}" for n in range(len(values))]
+    values = _values(first)
+    same = [each if each in arrays else None for each in returned_names([node])]
+    names = [f"{name}_{n}" if each is None else each for n, each in enumerate(same)]
     before = [_assigned(each, ast.Constant(False if _is_bool(value) else 0))
-              for each, value in zip(names, values, strict=True)]
+              for each, known, value in zip(names, same, values, strict=True) if known is None]
     loaded: list[ast.expr] = [_name(each, ast.Load()) for each in names]
     result = ast.Tuple(loaded, ast.Load()) if isinstance(first, ast.Tuple) else loaded[0] if loaded else None
     flag = _name(name, ast.Load())
@@ -83,10 +85,8 @@ def without_returns(node: ast.For, name: str) -> Statements:
         done: Statements = []
         for s in statements:
             if isinstance(s, ast.Return):
-                if names and s.value is not None:
-                    stored: list[ast.expr] = [_name(each, ast.Store()) for each in names]
-                    target = ast.Tuple(stored, ast.Store()) if isinstance(s.value, ast.Tuple) else stored[0]
-                    done.append(ast.copy_location(ast.Assign([target], s.value), s))
+                done += [ast.copy_location(_assigned(each, value), s)
+                         for each, known, value in zip(names, same, _values(s.value), strict=False) if known is None]
                 left = (_assigned(name, ast.Constant(True)), ast.Break())
                 return [*done, *[ast.copy_location(each, s) for each in left]]
             if isinstance(s, ast.If) and returns(s):
@@ -98,9 +98,28 @@ def without_returns(node: ast.For, name: str) -> Statements:
             done.append(s)
         return done
 
-    loop = ast.For(target=node.target, iter=node.iter, body=replaced(node.body), orelse=node.orelse)
-    made = [*before, _assigned(name, ast.Constant(False)), loop, ast.If(flag, [ast.Return(result)], [])]
+    after = node.orelse if any(map(returns, node.orelse)) else []       # it is not left otherwise: see `is_unclear`
+    loop = ast.For(target=node.target, iter=node.iter, body=replaced(node.body), orelse=[] if after else node.orelse)
+    made = [*before, _assigned(name, ast.Constant(False)), loop, ast.If(flag, [ast.Return(result)], []), *after]
     return [ast.fix_missing_locations(ast.copy_location(each, node)) for each in made]
+
+
+def is_unclear(node: ast.For) -> bool:
+    """Is it a loop that is left with `break`, and returns in its `else`?"""
+    return any(map(returns, node.orelse)) and any(isinstance(jump, ast.Break) for s in node.body for jump in _jumps(s))
+
+
+def returned_names(statements: Sequence[ast.stmt]) -> list[str | None]:
+    """The name of each value that statements return; None for one that is not the same name everywhere."""
+    found = [[getattr(value, "id", None) for value in _values(each.value)]
+             for statement in statements for each in _returned(statement)]
+    if not found or len({len(each) for each in found}) > 1:
+        return [None] * (len(found[0]) if found else 0)
+    return [each[0] if len(set(each)) == 1 else None for each in zip(*found, strict=True)]
+
+
+def _values(returned: ast.expr | None) -> list[ast.expr]:
+    return returned.elts if isinstance(returned, ast.Tuple) else [] if returned is None else [returned]
 
 
 def _returned(node: ast.AST) -> Iterator[ast.Return]:

@@ -1,363 +1,47 @@
 """Bodies in Python with loops over elements: `for i in range(M): …`, beside and around statements over whole arrays.
-
-Outputs, variables that are assigned several times and arrays that are no views are memory, and statements change it in
-their order. All else is as in a body without such loops: a name that is assigned once may stand for a number, a size, a
-tuple, a function or a view, and what is known when the body is compiled needs no loop.
+Loops, branches and jumps; what is known when the body is compiled needs no loop.
 """
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from ...core.expr import Cast, Expr, Var, index
 from ...core.node import Node
-from ...tensor.values import Read
-from ..typing import WEAK_FLOAT, WEAK_INT, Term, Value
-from .argument_binding import described, unset
-from .array_scope import ArrayScope, arrays_in
+from ..typing import WEAK_INT, Term, Value
+from .argument_binding import described
+from .array_scope import ArrayScope
 from .builder import Builder
-from .elementwise_functions import apply, term_of
-from .generators import generator_of, loop_of
-from .handles import ONE, ZERO, Array, Operand, Selected, Unset, dtype_of, is_whole
-from .jumps import returns, without_jumps, without_returns
-from .loop_expressions import LoopExpressions, Variable
-from .loop_statements import LoopStatements
+from .elementwise_functions import term_of
+from .handles import ONE, ZERO, Array, Operand, Unset, is_whole
+from .jumps import is_unclear, returned_names, returns, without_jumps, without_returns
+from .loop_expressions import Variable
 from .python_builtins import BUILTINS, AllIndices, UnknownRange
-from .python_expressions import UserFunction
 from .python_iteration import ITERATORS, call_of, iterated
+from .python_memory import PythonMemory, assignments_in, changed_arrays
 from .python_source import PythonSource
 from .python_statements import (
     HANDLERS,
     MOST_UNROLLED,
-    PythonStatements,
     Returned,
     changes_elements,
-    is_list_of_positions,
-    parts_for,
 )
 from .returned_values import ReturnedValues
 from .selection import select
-from .slice_assignment import assign
-from .subscripts import Masked, items_of
-
-ACCUMULATIONS: dict[type[ast.operator], tuple[str, bool]] = {      # the monoid; is the operand negated?
-    ast.Add: ("add", False), ast.Sub: ("add", True), ast.Mult: ("mul", False)}
 
 
-class PythonLoops(PythonStatements):
-    """Evaluates the statements of one body. `kinds`: the types of variables, by what is known from the readings
-    before."""
-
-    over_elements = True
+class PythonLoops(PythonMemory):
+    """Evaluates the statements of one body."""
 
     def __init__(self, builder: Builder, source: PythonSource, scope: ArrayScope, params: Sequence[Node],
                  kinds: dict[tuple[int, str], str]) -> None:
-        super().__init__(builder, source, scope)
-        self.expressions: LoopExpressions = LoopExpressions(self, builder, source, scope, self.call,
-                                                            self.generated)
-        self.made = LoopStatements(builder, params, builder.table)
-        self.kinds = kinds
-        self.written: set[str] = set()                  # the outputs that a statement sets
-        self.ended: dict[str, str] = {}                 # names that are no longer set, and what set them
-        self.depth = 0                                  # of loops over elements
-        self.siblings: dict[str, Variable] = {}         # variables that the other branch of this `if` has declared
-        self.homes: dict[str, int] = {}                 # the depth at which an array in memory was made
-        self.frame = 1                                  # how many blocks were open when this function was called
-        self.unrolled = 1                               # and when the innermost loop that is unrolled began
-        self.assignments = _assignments(source.body)
-        self.bodies: list[list[ast.stmt]] = []                  # of the loops around the statement
+        super().__init__(builder, source, scope, params, kinds)
         self.handlers = {
             **HANDLERS, ast.Assign: PythonLoops.assign, ast.AugAssign: PythonLoops.augmented,
             ast.If: PythonLoops.choice, ast.For: PythonLoops.loop, ast.Return: PythonLoops.returned,
             ast.Break: PythonLoops.jump, ast.Continue: PythonLoops.jump}
-
-    def run(self) -> tuple[Any, ...] | None:
-        """Evaluate the body, and set the outputs to what it returns."""
-        returned = super().run()
-        b = self.expressions.builder.at(self.end)
-        if returned is not None:
-            self.set_outputs(b, returned)
-        for name in self.scope.outputs:
-            if name not in self.written:
-                b.fail("E228", f"the output '{name}' is never written", "assign it, or take it off the outputs")
-        return None
-
-    def names_at_start(self, function: UserFunction, given: dict[str, Any]) -> dict[str, Any]:
-        """What a function assigns is its own, and not what has that name around it."""
-        if isinstance(function.body, list) and changes_elements(function.body):
-            given = {name: self.kept(self.expressions.builder, value) for name, value in given.items()}
-        own = _assignments(function.body) if isinstance(function.body, list) else {}
-        return {name: value for name, value in function.closure.items() if name not in own} | given
-
-    def call(self, function: UserFunction, given: dict[str, Any]) -> Any:
-        """The result of a function of the body, whose variables and arrays are its own."""
-        outer = self.siblings, self.homes, self.frame
-        self.siblings, self.homes, self.frame = {}, {}, len(self.made.blocks)
-        try:
-            return super().call(function, given)
-        finally:
-            self.siblings, self.homes, self.frame = outer
-
-    def generated(self, node: ast.Call) -> Any:
-        """`sum(… for i in range(N))` by a loop before the statement."""
-        generator = generator_of(node, self.expressions)
-        if generator is None:
-            return None
-        name = f"{getattr(node.func, 'id', '')}_{self.source.position(node)}"
-        self.assignments[name] = 2
-        self.block(loop_of(node, generator, name))
-        return self.expressions.eval(ast.copy_location(ast.Name(name, ast.Load()), node))
-
-    def set_outputs(self, b: Builder, returned: Sequence[Any]) -> None:
-        """The outputs are the returned values, by position."""
-        outputs = self.scope.returned_outputs(b, len(returned))
-        fitting = [None if isinstance(value, Unset | Array) and value.name == name else self.fitting(b, name, value)
-                   for name, value in zip(outputs, returned, strict=True)]
-        if len(outputs) > 1:                            # an output may be what another one was
-            fitting = [None if value is None else self.in_memory(b, f"{name}_result", value)
-                       for name, value in zip(outputs, fitting, strict=True)]
-        for name, value in zip(outputs, fitting, strict=True):
-            if value is not None:
-                self.set_output(b, name, value)
-
-    # variables
-
-    def read(self, variable: Variable, pos: int) -> Term:
-        """The number that a variable holds; weak while only weak numbers are assigned to it."""
-        kind = self.kinds[variable.key]
-        dtype = self.expressions.builder.typing.storage(kind)
-        return Value(kind, pos, expr=Read(variable.name, (), dtype))
-
-    def declare(self, b: Builder, name: str, term: Term, pos: int) -> Variable:
-        """A variable for the numbers that a name stands for."""
-        variable = self.siblings.get(name)
-        if variable is None:
-            key = pos, name
-            self.kinds.setdefault(key, term.kind)
-            variable = Variable(self.made.local(name, b.typing.storage(self.kinds[key]), (), b), key)
-        self.scope.values[name] = variable
-        return variable
-
-    def change(self, b: Builder, name: str, variable: Variable, value: Operand) -> None:
-        """Give a variable a number."""
-        term = b.term(value, ())
-        old = self.kinds[variable.key]
-        self.kinds[variable.key] = b.typing.join_kinds(old, term.kind, term.pos, f"the variable '{name}'")
-        self.made.store(b, Array(variable.name, b.typing.storage(self.kinds[variable.key]), ()), value)
-
-    def in_memory(self, b: Builder, wanted: str, value: Operand) -> Array:
-        """A value of its own in memory."""
-        array = b.array(value)
-        made = Array(self.made.local(wanted, array.dtype, array.shape, b), array.dtype, array.shape)
-        self.made.store(b, made, array)
-        return made
-
-    def set_output(self, b: Builder, name: str, value: Array) -> None:
-        """Set all elements of an output."""
-        param = self.scope.buffers[name]
-        whole = self.scope.params[name]
-        self.made.store(b, Array(name, param.type, whole.shape), value)
-        self.written.add(name)
-        self.scope.values[name] = Array(name, param.type, whole.shape)
-
-    def fitting(self, b: Builder, name: str, value: Any) -> Array:
-        """A value as that of an output."""
-        if isinstance(value, Variable):
-            value = self.read(value, b.pos)
-        return self.scope.fitting(b, name, value)
-
-    # assignments
-
-    def assign(self, node: ast.Assign) -> None:
-        value = self.expressions.eval(node.value)
-        b, (first, *others) = self.expressions.at(node.value), node.targets
-        if (isinstance(first, ast.Tuple | ast.List) and isinstance(value, tuple | list)
-                and len(value) == len(first.elts)):
-            value = type(value)([self.held(b, each) if isinstance(target, ast.Name) and target.id in self.homes else
-                                 self.kept(b, each) for target, each in zip(first.elts, value, strict=True)])
-        elif others:
-            value = self.kept(b, value)
-        for target in node.targets:
-            self.store(target, value, node.value)
-
-    def held(self, b: Builder, value: Any) -> Any:
-        """What changes no more, for a name that keeps its memory: `a, b = b, a`."""
-        if isinstance(value, Term) and not self.stays(b, value):
-            name = self.made.local("held", b.typing.storage(value.kind), (), b)
-            self.made.store(b, Array(name, b.typing.storage(value.kind), ()), value)
-            return Value(value.kind, b.pos, expr=Read(name, (), b.typing.storage(value.kind)))
-        return self.in_memory(b, "held", value) if isinstance(value, Array) else value
-
-    def kept(self, b: Builder, value: Any) -> Any:
-        """The items of a list as they are now: what is computed from memory, which may change before it is used, gets
-        memory of its own."""
-        if isinstance(value, list):
-            value[:] = [self.kept(b, each) for each in value]            # it may have other names
-            return value
-        if isinstance(value, tuple):
-            return tuple([self.kept(b, each) for each in value])
-        if isinstance(value, Selected):                                  # a copy, as in NumPy
-            return Selected(self.in_memory(b, "held", value.array), self.in_memory(b, "held", value.mask))
-        if isinstance(value, Array) and value.rank and not value.copied and (
-                value.root.name in self.made.memory and not self.changes(value)):
-            return value                                                 # a view shares its elements
-        operand = None if isinstance(value, str | bool | int | float) else term_of(value, b.pos)
-        if isinstance(operand, Array) and not operand.rank:
-            operand = b.term(operand, ())
-        return value if operand is None else self.held(b, operand)
-
-    def kept_items(self, node: ast.For, items: list[Any]) -> list[Any]:
-        return [self.kept(self.expressions.at(node.iter), each) for each in items] if changes_elements(
-            node.body) else items
-
-    def name(self, node: ast.AST, name: str, value: Any, written: ast.expr) -> None:
-        """`name = value`."""
-        ex = self.expressions
-        b = ex.at(written)
-        if name in self.scope.sizes:
-            self.check_size(node, name, value)
-            return
-        if isinstance(value, Unset):
-            unset(b, value)
-        old = self.scope.values.get(name)
-        if self.is_output(name):
-            self.check_alone(ex.at(node), name, name)
-            self.set_output(b, name, self.fitting(b, name, value))
-            return
-        operand = None if isinstance(value, tuple | list | str) else term_of(value, b.pos)
-        if operand is None:
-            self.scope.values[name] = self.kept(b, value)
-        elif isinstance(operand, Array) and operand.rank:
-            self.name_array(b, name, old, operand)
-        elif isinstance(old, Variable):
-            self.change(b, name, old, operand)
-        elif isinstance(operand, Term) and self.is_set_once(name) and self.stays(b, operand):
-            self.scope.values[name] = value
-        else:
-            variable = self.declare(b, name, b.term(operand, ()), ex.source.position(node))
-            self.change(b, name, variable, operand)
-
-    def is_set_once(self, name: str) -> bool:
-        """Does only this statement give the name a value, in the body, or in an iteration of the loop around it?"""
-        inside = self.bodies[-1] if self.bodies and not self.calls and name not in self.scope.values else ()
-        return self.assignments[name] == 1 or _assignments(inside)[name] == 1
-
-    def stays(self, b: Builder, term: Term) -> bool:
-        """Is it arithmetic over sizes and variables of loops, which is the same wherever it is computed?"""
-        return not any(isinstance(n, Read) for n in b.typing.default(term).unique())
-
-    def name_array(self, b: Builder, name: str, old: Any, value: Array) -> None:
-        """An array gets a name. Inside a loop, one that was made before the loop is memory that stays."""
-        if isinstance(old, Array) and name in self.homes and self.homes[name] < self.depth:
-            b.same_shape(value.shape, old.shape, f"'{name}', which is from before this loop,")
-            self.check_alone(b, name, old.name)
-            self.made.store(b, old, value)
-            return
-        is_view = value.root.name in self.made.memory and value.base is not None and not self.changes(value)
-        is_memory = value.name in self.made.memory and not value.copied and self.assignments[name] == 1
-        if is_view or is_memory:
-            self.scope.values[name] = value
-            self.homes.pop(name, None)
-            return
-        self.scope.values[name] = self.in_memory(b, name, value)
-        self.homes[name] = self.depth
-
-    def check_alone(self, b: Builder, name: str, memory: str) -> None:
-        """E245 if an array that is set as a whole is seen under another name, which in Python would keep what it is."""
-        for other, value in self.scope.values.items():
-            if other != name and any(each.root.name == memory for each in arrays_in(value) if isinstance(each, Array)):
-                b.fail("E245", f"'{name}' and '{other}' share their elements: this changes both",
-                       f"give one of them elements of its own: {other}.copy()")
-
-    def changes(self, view: Array) -> bool:
-        """Does it depend on variables which elements a view has?"""
-        element = self.expressions.builder.table.values.get(view.name)
-        return element is not None and any(
-            isinstance(n, Read) for r in element.unique() if isinstance(r, Read) for i in r.index for n in i.unique())
-
-    def element(self, target: ast.Subscript, value: Any, written: ast.expr) -> None:
-        """`name[…] = value`."""
-        ex = self.expressions
-        old = ex.eval(target.value)
-        if isinstance(old, list):
-            super().element(target, value, written)
-            return
-        if isinstance(old, Unset):
-            old = Array(old.name, old.dtype, old.shape)
-        if not isinstance(old, Array):
-            ex.fail(target, "E311", f"'{ast.unparse(target.value)}' is {described(old)}: it has no elements")
-        b, at = ex.at(target), ex.eval(target.slice)
-        if is_list_of_positions(at):
-            for position, each in zip(at, parts_for(b, self.kept(b, value), len(at)), strict=True):
-                self.stored(b, self.made.store(b, select(ex.at(target.slice), old, position),
-                                               ex.as_operand(written, each), at=ex.at(written)))
-            return
-        given = value if isinstance(value, Selected) else ex.as_operand(written, value)
-        if isinstance(given, Selected) or any(isinstance(item, Masked) for item in items_of(
-                ex.at(target.slice), old, at)):
-            new = self.made.store(b, old, assign(b, old, at, given), at=ex.at(written))
-        else:
-            new = self.made.store(b, select(ex.at(target.slice), old, at), given, at=ex.at(written))
-        self.stored(b, new)
-
-    def stored(self, b: Builder, name: str) -> None:
-        """An array has changed. E225 if it is an input."""
-        param = self.scope.buffers.get(name)
-        if param is not None and param.access == "in":
-            b.fail("E225", f"'{name}' is an input and no output: it cannot be changed",
-                   f"take a new name, or list \"{name}\" among the outputs")
-        if param is not None:
-            self.written.add(name)
-            if isinstance(self.scope.values.get(name), Unset):
-                self.scope.values[name] = Array(name, param.type, self.scope.params[name].shape)
-
-    def augmented(self, node: ast.AugAssign) -> None:
-        """`target op= value`: sums and products are accumulations."""
-        ex, target = self.expressions, node.target
-        if not isinstance(target, ast.Name | ast.Subscript):
-            ex.fail(target, "E244", "only a name or a part of an array can be assigned")
-        owner = ex.eval(target.value if isinstance(target, ast.Subscript) else target)
-        if isinstance(owner, Unset):
-            unset(ex.at(target), owner)
-        b = ex.at(node)
-        if isinstance(owner, list):
-            super().augmented(node)
-            return
-        if isinstance(target, ast.Subscript) and ex.has_effects(node.value):      # the old element is read first
-            old = self.kept(ex.at(target), ex.eval(target))
-            self.element(target, ex.combine(node, node.op, old, ex.eval(node.value), target, node.value), node.value)
-            return
-        given = ex.eval(node.value)
-        if isinstance(target, ast.Subscript) and isinstance(place := ex.eval(target), Selected):
-            self.element(target, ex.combine(node, node.op, place, given, target, node.value), node.value)
-            return
-        value = ex.as_operand(node.value, given)
-        fn, negated = ACCUMULATIONS.get(type(node.op), ("", False))
-        old = self.scope.values.get(target.id) if isinstance(target, ast.Name) else None
-        if isinstance(target, ast.Subscript) or (isinstance(owner, Array) and owner.rank) or (
-                isinstance(target, ast.Name) and self.is_output(target.id)):
-            place = ex.eval(target)
-            accumulates = bool(fn) and dtype_of(value) in (WEAK_INT, WEAK_FLOAT, place.dtype)
-            new = value if accumulates else ex.combine(node, node.op, place, value, target, node.value)
-            if accumulates and negated:
-                new = apply(b, "neg", value)
-            self.stored(b, self.made.store(b, place, new, fn if accumulates else ""))
-        elif isinstance(old, Variable):
-            term = b.term(value, ())
-            kind = self.kinds[old.key] = b.typing.join_kinds(self.kinds[old.key], term.kind, b.pos,
-                                                             f"the variable '{target.id}'")
-            if fn:
-                self.made.store(b, Array(old.name, b.typing.storage(kind), ()),
-                                apply(b, "neg", value) if negated else value, fn)
-            else:
-                self.change(b, target.id, old, ex.combine(node, node.op, owner, value, target, node.value))
-        else:
-            self.name(target, target.id, ex.combine(node, node.op, owner, value, target, node.value), node.value)
-
-    # control
 
     def choice(self, node: ast.If) -> None:
         test = self.expressions.known(node.test)
@@ -406,9 +90,13 @@ class PythonLoops(PythonStatements):
                 self.returning(statement, statements[n + 1:])
                 return
             if isinstance(statement, ast.For) and returns(statement) and self.over_elements_of(statement) is not None:
+                if is_unclear(statement):
+                    self.expressions.fail(statement, "E240", "a loop that is left with 'break' has no 'return' in its "
+                                          "'else'", "set a variable, and return it after the loop")
                 name = f"returned_{self.source.position(statement)}"
-                written = without_returns(statement, name)
-                self.assignments.update({each: 2 for each in _assignments(written) if each.startswith(name)})
+                arrays = [each for each, value in self.scope.values.items() if isinstance(value, Array | Unset)]
+                written = without_returns(statement, name, arrays)
+                self.assignments.update({each: 2 for each in assignments_in(written) if each.startswith(name)})
                 self.block([*written, *statements[n + 1:]])
                 return
             super().block([statement])
@@ -420,6 +108,8 @@ class PythonLoops(PythonStatements):
             self.block([*(node.body if test else node.orelse), *rest])
             return
         kept = ReturnedValues(self, node)
+        names = returned_names([node, *rest])
+        in_outputs = bool(names) and all(name is not None and self.is_output(name) for name in names)
 
         def run(statements: Sequence[ast.stmt]) -> None:
             frame, self.frame = self.frame, len(self.made.blocks)
@@ -427,11 +117,16 @@ class PythonLoops(PythonStatements):
                 self.block(statements)
                 kept.keep(None)
             except Returned as end:
-                kept.keep(end.value)
+                kept.keep(None if in_outputs else end.value)
             finally:
                 self.frame = frame
         self.branches(node, test, [*node.body, *rest], [*node.orelse, *rest], run)
-        raise Returned(kept.value())
+        if not in_outputs:
+            raise Returned(kept.value())
+        for name in names:
+            param = self.scope.buffers[str(name)]
+            self.scope.values[str(name)] = Array(param.name, param.type, self.scope.params[param.name].shape)
+        raise Returned(tuple([self.scope.values[str(name)] for name in names]))
 
     def loop(self, node: ast.For) -> None:
         over = self.over_elements_of(node)
@@ -517,7 +212,7 @@ class PythonLoops(PythonStatements):
             self.assignments[going] = 2                            # it changes
             self.scope.values[going] = True
         self.carry(node)
-        for name in _changed_arrays(node.body):                    # an iteration may read what the one before has set
+        for name in changed_arrays(node.body):                    # an iteration may read what the one before has set
             if isinstance(value := self.scope.values.get(name), Unset):
                 self.scope.values[name] = Array(value.name, value.dtype, value.shape)
         before, loops = dict(self.scope.values), self.loops
@@ -548,7 +243,7 @@ class PythonLoops(PythonStatements):
     def bind_item(self, node: ast.For, value: Any) -> None:
         """Give the target of a loop its item, which stands for itself."""
         name = node.target.id if isinstance(node.target, ast.Name) else ""
-        if name and (name in _assignments(node.body) or name in self.scope.values):
+        if name and (name in assignments_in(node.body) or name in self.scope.values):
             self.store(node.target, value, node.iter)               # the body assigns it, or it had a value before
         else:
             self.expressions.bind(node.target, value)
@@ -557,7 +252,7 @@ class PythonLoops(PythonStatements):
         """Before a loop: what its body assigns and was set before is memory, so that an iteration sees what the one
         before has assigned."""
         b = self.expressions.at(node)
-        for name in _assignments(node.body):
+        for name in assignments_in([node.target, *node.body]):
             value = self.scope.values.get(name)
             if self.is_output(name):
                 continue
@@ -582,15 +277,6 @@ class PythonLoops(PythonStatements):
                                   "unrolled", "set a variable, and return it after the loop")
         super().returned(node)
 
-    def accumulate_at(self, node: ast.Call, method: ast.Attribute) -> None:
-        before = dict(self.scope.values)
-        super().accumulate_at(node, method)
-        (target,) = [k for k, v in self.scope.values.items() if v is not before.get(k)]
-        new, old = self.scope.values[target], before[target]
-        b = self.expressions.at(node)
-        self.scope.values[target] = old
-        self.stored(b, self.made.store(b, Array(old.name, old.dtype, old.shape), new))
-
 
 def _index_names(target: ast.expr, count: int) -> list[str]:
     """The names of the loops over the parts of an index: those of the target, if it has one for each."""
@@ -601,22 +287,3 @@ def _index_names(target: ast.expr, count: int) -> list[str]:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | Term) or (isinstance(value, Array) and not value.rank)
-
-
-def _assignments(statements: Sequence[ast.AST]) -> Counter[str]:
-    """How often statements give each name a value: twice where it depends on what it was."""
-    found: Counter[str] = Counter()
-    for statement in statements:
-        for n in ast.walk(statement):
-            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store):
-                found[n.id] += 1
-            if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name):
-                found[n.target.id] += 1
-    return found
-
-
-def _changed_arrays(statements: Sequence[ast.AST]) -> set[str]:
-    """The names of arrays whose elements statements assign."""
-    return {n.value.id for s in statements for n in ast.walk(s) if isinstance(n, ast.Subscript)
-            and isinstance(n.ctx, ast.Store) and isinstance(n.value, ast.Name)}
-
