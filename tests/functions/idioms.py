@@ -679,3 +679,169 @@ def gen3_of(x, k, A, y):
         if any(A[j, i] > 0.9 for i in range(A.shape[1])):
             y[j] += 1
     return y
+
+
+def second_name_of(x, k, A, y):
+    t = A + 1
+    s = t
+    s += 1
+    return t
+
+
+def name_of_a_row_of(x, k, A, y):
+    t = A + 1
+    s = t[0]
+    s += 1
+    return t
+
+
+def function_that_stores_of(x, k, A, y):
+    def f():
+        y[0] = 2
+    y[:] = A[0, :6]
+    f()
+    return y
+
+
+def functions_in_functions_of(x, k, A, y):
+    def f(x):
+        x += 1
+        return x
+    def g(y):
+        z = f(y)
+        return y
+    return g(A * 1)
+
+
+def argument_that_changes_of(x, k, A, y):
+    def f(x):
+        x[0] = 0
+    t = A + 1
+    f(t)
+    return t
+
+
+def rows_exchanged_of(x, k, A, y):
+    x = A * 1
+    x[0], x[1] = x[1], x[0]
+    return x
+
+
+def view_of_a_reshape_of(x, k, A, y):
+    x = A * 1
+    y = x.reshape(-1)
+    y[::2] = 0
+    return x.sum(axis=0), y
+
+
+def rows_through_names_of(x, k, A, y):
+    a = A * 1
+    b, c = a[0], a[1]
+    b[:], c[:] = c, b
+    return a
+
+
+def list_of_rows_of(x, k, A, y):
+    a = [A[n] * 2 for n in range(2)]
+    for row in a:
+        row += 1
+        row[0] = 3
+    return a[0] * a[1]
+
+
+def view_of_a_view_of(x, k, A, y):
+    a = A * 1
+    v = a[1]
+    w = v[1:]
+    a[1] = 7
+    w *= 2
+    return a, v, w
+
+
+def effects_in_a_sum_of(x, k, A, y):
+    def add(v, n):
+        v += n
+        return v.sum()
+    def twice(v):
+        return add(v, 1) + add(v, 2)
+    a = A * 1
+    s = twice(a[0]) + a[0, 0] + twice(a[1])
+    t = 0.0
+    for i in range(A.shape[0]):
+        t += twice(a[i]) + a[i, 0]
+    return a, s, t
+
+
+def every_second_by_a_name_of(x, k, A, y):
+    e = x.copy()
+    t = e[::2]
+    t[...] = 5
+    return e
+
+
+def two_names_of(x, k, A, y):
+    e = x * 2
+    f = e
+    f += 1
+    return e, f
+
+
+def function_with_a_sum_of(x, k, A, y):
+    def change(v):
+        v[0] = 7
+        return v.sum()
+    e = x + 1
+    s = change(e)
+    return e, s
+
+
+def rows_of_zeros_of(x, k, A, y):
+    e = np.zeros((2, len(x)))
+    r, q = e
+    r[:] = x
+    q += r
+    return e
+
+
+def transposed_name_of(x, k, A, y):
+    y = x.reshape(2, 3).copy()
+    z = y.T
+    z[0] = 1
+    y[1, 1] = 9
+    return y, z
+
+
+def list_item_of(x, k, A, y):
+    w = [x * 1, x * 2]
+    g = w[0]
+    g[0] = 4
+    return w[0] + w[1]
+
+
+def names_in_a_loop_of(x, k, A, y):
+    e = x * 2
+    f = e
+    for i in range(3):
+        f += i
+        e[i] = -1
+    return e, f
+
+
+def name_that_is_given_away_of(x, k, A, y):
+    e = x * 2
+    f = e
+    for i in range(3):
+        f += i + 1
+        f = f * 2
+    return e, f
+
+
+def function_that_returns_its_argument_of(x, k, A, y):
+    def add(v, n):
+        v += n
+        return v
+    e = x + 1
+    for i in range(2):
+        q = add(e, i)
+        q *= 2
+    return e

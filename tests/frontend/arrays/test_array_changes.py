@@ -11,14 +11,7 @@ from caten.errors import CatenError
 from caten.tensor.values import types_of
 
 REFUSED = [
-    ("def f():\n    R[0] = v\nR = X\nf()", "E245 2:5 this function changes 'R', which is not its own"),
-    ("def f():\n    R[0] = v\nf()", "E245 2:5 this function changes 'R', which is not its own"),
-    ("def f(x):\n    x += 1\n    return x\ndef g(y):\n    z = f(y)\n    return y\nreturn g(X * 1)", "E245 2:5 this function changes 'y', which is not its own"),
-    ("def f(x):\n    x[0] = 0\nt = X + 1\nf(t)\nreturn t", "E245 2:5 this function changes 't', which is not its own"),
-    ("parts = [X * 1]\nt = parts[0]\nparts[0] += 1\nreturn t", "E245 3:1 'parts' and 't' share their elements: this changes both"),
-    ("parts = [X * 1] * 2\nparts[0] += 1\nreturn parts[1]", "E245 2:1 'parts' has this array twice: this changes both"),
     ("parts = [X]\nparts[0] += 1\nreturn X", "E225 2:1 'parts' is an input and no output: it cannot be changed"),
-    ("x = X * 1\nx[0], x[1] = x[1], x[0]\nreturn x", "E245 2:1 this changes 'x' before a part of it is stored"),
     ("return X if X.shape == W.shape else Y", "E326 1:13 whether these shapes are equal is not known when the body is compiled"),
     ("return np.linalg.norm(X, 2) * X", "E327 1:8 only the 2-norm of vectors is supported yet"),
     ("return np.pad(v, 1, constant_values=(1, 2))", "E322 1:8 the constant of np.pad is a number"),

@@ -95,6 +95,8 @@ REFUSED = {
     "for i in range(N):\n    y[i] = 1\nz = y[::-1]\ny = y * 2\nfor i in range(N):\n    y[i] += z[i]": "E245 4:1 'y' and 'z' share their elements",
     "p = x * 1\nq = x * 2\nfor i in range(N):\n    p[0] = 1\n    p = q\ny[...] = p": "E245 5:9 'p' and 'q' would share their elements",
     "p = x * 1\nq = x * 2\nfor i in range(N):\n    p[0] = 1\n    p, q = q, q\ny[...] = p": "E245 5:12 'p' and 'q' would share their elements",
+    "parts = [x * 1]\nt = parts[0]\nparts[0] += 1\ny[...] = t": "E245 3:1 'parts' and 't' share their elements",
+    "parts = [x * 1] * 2\nparts[0] += 1\ny[...] = parts[1]": "E245 2:1 'parts' has this array twice",
     "t = x * 1\nz = t\nfor i in range(3):\n    t = t * 2\n    t[0] = 1\nfor i in range(N):\n    y[i] = t[i] + z[i]": "E245 4:11 't' and 'z' share their elements",
     "while N > 0:\n    y[0] = 1\nfor i in range(N):\n    y[i] = 1": "E240 1:1 there is no 'while'",
     "for i in range(N):\n    y[i] = xx[i]": "E220 2:12 there is no 'xx' here",

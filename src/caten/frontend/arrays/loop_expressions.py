@@ -17,7 +17,7 @@ from .handles import Array, Operand
 from .python_expressions import HANDLERS as EXPRESSIONS
 from .python_expressions import PythonExpressions, UserFunction
 from .python_source import PythonSource
-from .python_statements import changes_elements
+from .python_statements import may_change_arrays
 from .selection import select
 
 
@@ -83,7 +83,7 @@ class LoopExpressions(PythonExpressions):
             function = self.scope.values.get(each.func.id)
             if isinstance(function, UserFunction) and isinstance(function.body, list):
                 seen = inside | {each.func.id}
-                if changes_elements(function.body) or any(self.has_effects(part, seen) for part in function.body):
+                if may_change_arrays(function.body) or any(self.has_effects(part, seen) for part in function.body):
                     return True
         return False
 

@@ -20,7 +20,7 @@ from .jumps import is_unclear, returned_names, returns, without_jumps, without_r
 from .loop_expressions import Variable
 from .python_builtins import BUILTINS, AllIndices, UnknownRange
 from .python_iteration import ITERATORS, call_of, iterated
-from .python_memory import PythonMemory, assignments_in, changed_arrays
+from .python_memory import PythonMemory, assignments_in, bindings_in, changed_arrays
 from .python_source import PythonSource
 from .python_statements import (
     HANDLERS,
@@ -252,13 +252,15 @@ class PythonLoops(PythonMemory):
         """Before a loop: what its body assigns and was set before is memory, so that an iteration sees what the one
         before has assigned."""
         b = self.expressions.at(node)
+        bound = bindings_in([node.target, *node.body])
         for name in assignments_in([node.target, *node.body]):
             value = self.scope.values.get(name)
-            if self.is_output(name):
+            if self.is_output(name) or (isinstance(value, Array) and value.rank and name not in bound):
                 continue
             operand = None if isinstance(value, tuple | list | str | Variable | Unset) else term_of(value, b.pos)
             if isinstance(operand, Array) and operand.rank:
                 if name not in self.homes:
+                    self.check_shared(b, name, operand, (), node.body)
                     self.scope.values[name] = self.in_memory(b, name, operand)
                     self.homes[name] = self.depth
             elif operand is not None:

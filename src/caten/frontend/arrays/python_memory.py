@@ -28,6 +28,7 @@ from .python_statements import (
     PythonStatements,
     changes_elements,
     is_list_of_positions,
+    may_change_arrays,
     parts_for,
 )
 from .selection import select
@@ -73,7 +74,8 @@ class PythonMemory(PythonStatements):
 
     def names_at_start(self, function: UserFunction, given: dict[str, Any]) -> dict[str, Any]:
         """What a function assigns is its own, and not what has that name around it."""
-        if isinstance(function.body, list) and changes_elements(function.body):
+        if isinstance(function.body, list) and (
+                may_change_arrays(function.body) or any(map(self.expressions.has_effects, function.body))):
             given = {name: self.kept(self.expressions.builder, value) for name, value in given.items()}
         own = assignments_in(function.body) if isinstance(function.body, list) else {}
         return {name: value for name, value in function.closure.items() if name not in own} | given
@@ -185,11 +187,13 @@ class PythonMemory(PythonStatements):
     def kept(self, b: Builder, value: Any) -> Any:
         """The items of a list as they are now: what is computed from memory, which may change before it is used, gets
         memory of its own."""
-        if isinstance(value, list):
-            value[:] = [self.kept(b, each) for each in value]            # it may have other names
+        if isinstance(value, list | tuple):
+            once = {id(each): self.kept(b, each) for each in value}      # an array that is in it twice stays one
+            kept = [once[id(each)] for each in value]
+            if isinstance(value, tuple):
+                return tuple(kept)
+            value[:] = kept                                              # it may have other names
             return value
-        if isinstance(value, tuple):
-            return tuple([self.kept(b, each) for each in value])
         if isinstance(value, Selected):                                  # a copy, as in NumPy
             return Selected(self.in_memory(b, "held", value.array), self.in_memory(b, "held", value.mask))
         if isinstance(value, Array) and value.rank and not value.copied and (
@@ -249,7 +253,7 @@ class PythonMemory(PythonStatements):
             self.made.store(b, old, value)
             return
         is_view = value.root.name in self.made.memory and value.base is not None and not self.changes(value)
-        is_memory = value.name in self.made.memory and not value.copied and self.assignments[name] == 1
+        is_memory = value.name in self.made.memory and not value.copied
         if is_view or is_memory:
             self.scope.values[name] = value
             self.homes.pop(name, None)
@@ -268,12 +272,14 @@ class PythonMemory(PythonStatements):
         """Are both views of one array?"""
         return isinstance(x, Array) and isinstance(y, Array) and x.root.name == y.root.name
 
-    def check_shared(self, b: Builder, name: str, value: Any, own: Sequence[str]) -> None:
+    def check_shared(self, b: Builder, name: str, value: Any, own: Sequence[str],
+                     body: Sequence[ast.stmt] = ()) -> None:
         """E245 if a name that keeps its memory gets elements that have another name, which in Python would be shared,
-        and the loop changes some of them. `own`: the names that get other arrays in the same statement."""
+        and the loop changes some of them. `own`: the names that get other arrays in the same statement. `body`: of a
+        loop that begins."""
         if not isinstance(value, Array) or not value.rank or value.copied or value.root.name not in self.made.memory:
             return
-        changed = {each for body in self.bodies for each in changed_arrays(body)}
+        changed = {each for body in (*self.bodies, body) for each in changed_arrays(body)}
         for other, held in self.scope.values.items():
             if other != name and other not in own and self.is_same_memory(held, value) and changed & {name, other}:
                 b.fail("E245", f"'{name}' and '{other}' would share their elements: a change is one of both",
@@ -393,6 +399,13 @@ def assignments_in(statements: Sequence[ast.AST]) -> Counter[str]:
             if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name):
                 found[n.target.id] += 1
     return found
+
+
+def bindings_in(statements: Sequence[ast.AST]) -> Counter[str]:
+    """How often statements make a name stand for another array: `x += 1` changes the one that it has."""
+    augmented = {id(n.target) for s in statements for n in ast.walk(s) if isinstance(n, ast.AugAssign)}
+    return Counter([n.id for s in statements for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(
+        n.ctx, ast.Store) and id(n) not in augmented])
 
 
 def _has_positions(at: Any) -> bool:

@@ -194,7 +194,7 @@ class PythonStatements:
         if not isinstance(old, Array | Unset):
             self.expressions.fail(target, "E311", f"'{name}' is {described(old)}: it has no elements")
         b = self.expressions.at(target)
-        self.scope.check_change(b, name, old)
+        self.check_change(target, b, name, old)
         at = self.expressions.eval(target.slice)
         if is_list_of_positions(at):
             for position, each in zip(at, parts_for(b, value, len(at)), strict=True):
@@ -204,6 +204,15 @@ class PythonStatements:
             return
         operand = value if isinstance(value, Selected) else self.expressions.as_operand(written, value)
         self.scope.values[name] = assign(b, old, at, operand)
+
+    def check_change(self, node: ast.AST, b: Builder, name: str, array: Any) -> None:
+        """May the elements of an array change here? Values have no elements that two names share: memory has."""
+        try:
+            self.scope.check_change(b, name, array)
+        except CatenError as problem:
+            if self.over_elements or {d.code for d in problem.diagnostics} != {"E245"}:
+                raise
+            raise NeedsLoops(node) from None
 
     def augmented(self, node: ast.AugAssign) -> None:
         """`target op= value`: on an array in place, so its type and shape stay."""
@@ -221,12 +230,12 @@ class PythonStatements:
         if isinstance(target, ast.Subscript):
             if isinstance(old, Array) and isinstance(target.value, ast.Name) and isinstance(
                     self.scope.values.get(target.value.id), list):
-                self.scope.check_change(ex.at(node), target.value.id, old)
+                self.check_change(node, ex.at(node), target.value.id, old)
                 new = self._in_place(ex.at(node), target.value.id, old, new)
             self.element(target, new, node.value)
             return
         if isinstance(old, Array):
-            self.scope.check_change(ex.at(node), target.id, old)
+            self.check_change(node, ex.at(node), target.id, old)
             new = self._in_place(ex.at(node), target.id, old, new)
         self.scope.values[target.id] = new
 
@@ -336,7 +345,7 @@ class PythonStatements:
         if not isinstance(old, Array):
             ex.fail(target, "E311", f"'{target.id}' is {described(old)}: it has no elements")
         at, value = ex.eval(index), ex.as_operand(written, ex.eval(written))
-        self.scope.check_change(b, target.id, old)
+        self.check_change(node, b, target.id, old)
         self.scope.values[target.id] = accumulate_at(b, fn, old, at, value)
 
     def jump(self, node: ast.stmt) -> None:
@@ -367,6 +376,12 @@ def parts_for(b: Builder, value: Any, count: int) -> list[Any]:
 def changes_elements(statements: Sequence[ast.stmt]) -> bool:
     """Do statements assign elements of arrays?"""
     return any(isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store) for s in statements for n in ast.walk(s))
+
+
+def may_change_arrays(statements: Sequence[ast.stmt]) -> bool:
+    """Do statements assign elements of arrays, or change what may be an array in place, `x += 1`?"""
+    return changes_elements(statements) or any(
+        isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name) for s in statements for n in ast.walk(s))
 
 
 HANDLERS: dict[type[ast.stmt], Callable[[Any, Any], None]] = {
