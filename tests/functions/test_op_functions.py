@@ -324,6 +324,11 @@ def nothing_returned(x):                                                     # h
     y = 2 * x                                                                # noqa: F841
 
 
+def open_ended(x):
+    if x[0, 0] > 0:
+        return x * 2                                                         # here: open ended
+
+
 def many(*x):                                                                # here: many
     return x
 
@@ -351,7 +356,7 @@ def gathers(x, at):
 
 @pytest.mark.parametrize(("function", "code", "word"), [
     (wrong_function, "E221", "here: sofmax"), (wrong_shapes, "E320", "here: shapes"), (wrong_helper, "E221", "here: nothing"),
-    (of_array, "E672", "here: WEIGHTS"), (of_module, "E672", "here: random"), (nothing_returned, "E674", "here: returns nothing"), (many, "E671", "here: many"),
+    (of_array, "E672", "here: WEIGHTS"), (of_module, "E672", "here: random"), (nothing_returned, "E674", "here: returns nothing"), (many, "E671", "here: many"), (open_ended, "E671", "here: open ended"),
     (uneven, "E671", "here: uneven"), (generator, "E671", "here: generator"), (bad_annotation, "E1", "here: annotation"),
 ])
 def test_errors_at_the_lines_of_the_function(function: Any, code: str, word: str) -> None:

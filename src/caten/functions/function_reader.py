@@ -9,7 +9,7 @@ import ast
 import builtins
 import inspect
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import takewhile
 from types import FunctionType, ModuleType
@@ -187,7 +187,23 @@ def _returned(node: ast.FunctionDef, lines: _Lines) -> int | None:
     if len(found) > 1:
         counts = sorted(found)
         fail("E671", f"'{node.name}' returns {counts[0]} values here and {counts[1]} there", lines.at(found[counts[1]]))
+    for value in found.values():
+        if not _ends_with_return(node.body):
+            fail("E671", f"'{node.name}' returns a value here, and may end without one", lines.at(value),
+                 "return a value at its end, too")
     return next(iter(found), None)
+
+
+def _ends_with_return(statements: Sequence[ast.stmt]) -> bool:
+    """Is the end of these statements never reached?"""
+    match statements[-1] if statements else None:
+        case ast.Return():
+            return True
+        case ast.If(body=body, orelse=orelse):
+            return _ends_with_return(body) and _ends_with_return(orelse)
+        case ast.For(orelse=orelse):
+            return _ends_with_return(orelse)
+    return False
 
 
 def _names_returned(node: ast.FunctionDef) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
-"""`break` and `continue` in loops over elements, which run to their end: what comes after a jump is put under a
-condition, and after a `break` nothing is done in the iterations that are left. A loop whose iterations all begin with
-the same condition is left when it no longer holds (`loop.early_exit`), so they cost nothing."""
+"""`break`, `continue` and `return` in loops over elements, which run to their end: what comes after a jump is put under
+a condition, and after a `break` nothing is done in the iterations that are left. A `return` is a `break`, and one after
+the loop. A loop whose iterations all begin with the same condition is left when it no longer holds (`loop.early_exit`),
+so they cost nothing."""
 from __future__ import annotations
 
 import ast

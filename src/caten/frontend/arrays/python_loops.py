@@ -48,11 +48,14 @@ class PythonLoops(PythonMemory):
         if isinstance(test, bool):
             self.block(node.body if test else node.orelse)
         else:
-            self.branches(node, test, node.body, node.orelse, self.block)
+            yes, no, _ = self.branches(node, test, node.body, node.orelse, self.block)
+            self.scope.values = {name: self.merged(node, name, yes[name], no[name]) for name in yes if name in no}
+            self.ended |= dict.fromkeys(yes.keys() ^ no.keys(), "one branch of an 'if'")
 
     def branches(self, node: ast.If, test: Operand, yes_body: Sequence[ast.stmt], no_body: Sequence[ast.stmt],
-                 run: Callable[[Sequence[ast.stmt]], None]) -> None:
-        """An `if` about which the call decides. `run`: evaluates a branch."""
+                 run: Callable[[Sequence[ast.stmt]], None]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+        """An `if` about which the call decides: what names stand for after each branch, and before. `run`: evaluates a
+        branch."""
         b = self.expressions.at(node.test)
         cond = self.made.expression(b.typing.condition(b.term(test, ()), b.typing.words.where))
         before, siblings, after = self.scope.values, self.siblings, list[dict[str, Any]]()
@@ -65,11 +68,7 @@ class PythonLoops(PythonMemory):
             after.append(self.scope.values)
         self.made.choice(cond, [partial(arm, yes_body), partial(arm, no_body)])
         (yes, no), self.siblings = after, siblings
-        if run != self.block:                           # a branch that returns leaves nothing behind
-            self.scope.values = before
-            return
-        self.scope.values = {name: self.merged(node, name, yes[name], no[name]) for name in yes if name in no}
-        self.ended |= dict.fromkeys(yes.keys() ^ no.keys(), "one branch of an 'if'")
+        return yes, no, before
 
     def merged(self, node: ast.If, name: str, yes: Any, no: Any) -> Any:
         """What a name stands for after an `if`."""
@@ -120,7 +119,7 @@ class PythonLoops(PythonMemory):
                 kept.keep(None if in_outputs else end.value)
             finally:
                 self.frame = frame
-        self.branches(node, test, [*node.body, *rest], [*node.orelse, *rest], run)
+        _, _, self.scope.values = self.branches(node, test, [*node.body, *rest], [*node.orelse, *rest], run)
         if not in_outputs:
             raise Returned(kept.value())
         for name in names:
