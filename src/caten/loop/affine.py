@@ -26,12 +26,13 @@ def text_of(node: Node) -> str:
 class Linear:
     """Σ terms[m] · m + constant with integer coefficients of any size, none of them 0. Immutable by convention."""
 
-    __slots__ = ("_hash", "constant", "terms")
+    __slots__ = ("_degree", "_hash", "constant", "terms")
 
     def __init__(self, terms: dict[Monomial, int], constant: int = 0):
         self.terms = terms
         self.constant = constant
         self._hash: int | None = None
+        self._degree = -1
 
     def __add__(self, other: Linear) -> Linear:
         return self.plus(other, 1)
@@ -77,7 +78,9 @@ class Linear:
 
     @property
     def degree(self) -> int:
-        return max([len(m) for m in self.terms], default=0)
+        if self._degree < 0:
+            self._degree = max([len(m) for m in self.terms], default=0)
+        return self._degree
 
     def atoms(self) -> Iterator[Expr]:
         """All atoms in order, with repetitions."""

@@ -27,8 +27,7 @@ class Bounds(Protocol):
 
     @property
     def ranges(self) -> Mapping[str, Range]: ...
-    @property
-    def clauses(self) -> tuple[Clause, ...]: ...
+    def about(self, atom: Expr) -> list[tuple[int, Clause]]: ...
     def linear(self, expr: Expr) -> Linear: ...
     def interval(self, form: Linear) -> Range: ...
 
@@ -127,8 +126,8 @@ class _Chain:
 
     def _bounds(self, atom: Expr, degree: int = 2) -> Iterator[Linear]:
         """Forms ≥ 0, of at most this degree, that contain this atom: those that became known last are first."""
-        for clause in reversed(self.known.clauses):
-            if atom in clause.atoms and (left := self._left(clause)) is not None:
+        for _, clause in reversed(self.known.about(atom)):
+            if (left := self._left(clause)) is not None:
                 for c in left:
                     if (atom,) in c.linear.terms and c.linear.degree <= degree and not any(
                             a in self.gone for a in c.linear.atoms()):

@@ -6,7 +6,6 @@ memoised across the steps of a schedule. A fact about memory is dropped when tha
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from ..core.dtypes import DTYPES, is_integer
@@ -20,7 +19,7 @@ from .disjunctions import alternatives, conjuncts, disproofs, product_bound
 from .effects import NOTHING, reads, writes
 from .integer_sets import Constraint
 from .known_conditions import choices, remaining, stated
-from .refutation import PATIENCE, Alternative, Clause, Range, is_false, refuted
+from .refutation import MAX_DEPTH, PATIENCE, Alternative, Clause, Range, is_false, refuted
 from .statements import Aref, Barrier, Fail, For, If, Incf, Let, Setf, Stmt, Vref
 from .value_ranges import GREATEST_BYTES, GREATEST_SIZE, Valuation
 
@@ -77,7 +76,7 @@ class Context(Valuation):
         if not changed.isdisjoint(self.values):
             return self._inside(loop, changed)
         changed &= self._remembered().union(reads(loop.lo), reads(loop.hi), reads(loop.step))
-        return self._once(("inside", loop.name, loop.lo, loop.hi, loop.step, changed),
+        return self.once(("inside", loop.name, loop.lo, loop.hi, loop.step, changed),
                           lambda: self._inside(loop, changed))
 
     def _inside(self, loop: For, changed: frozenset[str]) -> Context:
@@ -176,7 +175,7 @@ class Context(Valuation):
 
     def given(self, cond: Expr, holds: bool = True) -> Context:
         """The context where a condition holds (or does not)."""
-        return self._once(("given", cond, holds), lambda: self._given(cond, holds))
+        return self.once(("given", cond, holds), lambda: self._given(cond, holds))
 
     def _given(self, cond: Expr, holds: bool) -> Context:
         # The others are arithmetic; but checks of conditions that read memory may contain them, too.
@@ -210,7 +209,7 @@ class Context(Valuation):
     def after(self, stmt: Stmt) -> Context:
         """The context after `stmt` in its list."""
         if isinstance(stmt, Let | If):   # worth memoising
-            return self._once(("after", stmt), lambda: self._after(stmt))
+            return self.once(("after", stmt), lambda: self._after(stmt))
         return self._after(stmt)
 
     def _after(self, stmt: Stmt) -> Context:
@@ -306,7 +305,7 @@ class Context(Valuation):
         return self._shown(cond, False)
 
     def _shown(self, cond: Expr, holds: bool) -> bool:
-        return self.unreachable or self._once(
+        return self.unreachable or self.once(
             (cond, holds), lambda: all(self._excludes_all(self.alternatives(*part)) for part in disproofs(cond, holds)))
 
     def _excludes_all(self, possible: tuple[Alternative, ...] | None) -> bool:
@@ -324,14 +323,14 @@ class Context(Valuation):
 
     def shows_nonnegative(self, form: Linear) -> bool:
         """As `is_nonnegative`, by short proofs alone: for what is better where it is shown, and right in any case."""
-        return self.interval(form)[0] >= 0 or self._once(
+        return self.interval(form)[0] >= 0 or self.once(
             ("shows", form), lambda: bound_chains.is_nonnegative(self, form))
 
     def excludes(self, constraints: Alternative, widely: bool = False) -> bool:
         """True if the assumptions are shown to exclude the conjunction. `widely`: use ranges beyond 2^31."""
         if self.unreachable:
             return True
-        return self.depth > 0 and self._once(("excludes", constraints, widely),
+        return self.depth > 0 and self.once(("excludes", constraints, widely),
                                              lambda: self._excluded(constraints, widely))
 
     def _excluded(self, constraints: Alternative, widely: bool) -> bool:
@@ -343,13 +342,13 @@ class Context(Valuation):
 
     def patient(self) -> Context:
         """The same assumptions with a larger work limit: for rare questions after a failed proof."""
-        return self._once("patient", lambda: replace(self, memo={}, patience=PATIENCE))
+        return self.once("patient", lambda: self._copied(memo={}, patience=PATIENCE))
 
     @property
     def _within_proof(self) -> Context:
         """The same assumptions for questions inside a proof. Their answers are memoised apart, so that no answer
         depends on itself or on the order of questions, and every search ends."""
-        return self._once("within proof", lambda: replace(self, memo={}, depth=self.depth - 1))
+        return self.once("within proof", lambda: self._copied(memo={}, depth=self.depth - 1))
 
     def alternatives(self, cond: Expr, holds: bool = True) -> tuple[Alternative, ...] | None:
         """The condition as a disjunction of conjunctions; None if that is too large."""
@@ -358,11 +357,14 @@ class Context(Valuation):
     # details
 
     def _with(self, **changes: Any) -> Context:
-        own = {"ranges": self.ranges, "clauses": self.clauses, "values": self.values, "conditions": self.conditions,
-               "bound": self.bound,
-               "unreachable": self.unreachable, "patience": self.patience, "literals": self.literals,
-               "checks": self.checks}
-        return Context(**{**own, **changes})
+        return self._copied(memo={}, facts={}, depth=MAX_DEPTH, **changes)
+
+    def _copied(self, **changes: Any) -> Context:
+        """With other values of fields. Contexts are many: `dataclasses.replace` would take three times as long."""
+        made = object.__new__(Context)
+        made.__dict__.update(self.__dict__)
+        made.__dict__.update(changes)
+        return made
 
     def _valued(self, name: str, form: Linear, dtype: str) -> Context:
         """With the value of a scalar local."""
@@ -412,7 +414,7 @@ class Context(Valuation):
 
     def _remembered(self) -> frozenset[str]:
         """The buffers that occur in facts (memoised: needed at every statement)."""
-        return self._once("remembered", lambda: frozenset(self.values).union(
+        return self.once("remembered", lambda: frozenset(self.values).union(
             *[c.buffers for c in self.clauses],
             *[reads(e)
               for e in (*self.values.values(), *self.conditions.values(), *[cond for cond, _ in self.literals])],

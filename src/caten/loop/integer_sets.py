@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import gcd
+from typing import NamedTuple
 
 from ..frozen import frozen
 from .affine import Linear, Monomial
@@ -16,8 +17,7 @@ MAX_ROWS = 250                 # inequalities alive at once
 MAX_WORK = 6000                # pairs combined in one decision
 
 
-@frozen
-class Constraint:
+class Constraint(NamedTuple):
     """linear ≥ 0, or linear = 0."""
 
     linear: Linear

@@ -6,8 +6,8 @@ isl judges what stays open.
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol, TypeVar
 
 from ..core.dtypes import is_integer
 from ..core.expr import Cast, Const, Expr, Op, Var
@@ -37,6 +37,7 @@ class Horizon:
 HORIZONS = Horizon(10, False), Horizon(20, False), Horizon(64, True)
 WITHOUT_PRODUCTS = Horizon(64, False)
 
+Answer = TypeVar("Answer")
 Alternative = tuple[Constraint, ...]
 Range = tuple[int, int]
 
@@ -63,6 +64,7 @@ class Stated(Protocol):
 class Assumptions(Stated, Protocol):
     """The part of a context that a proof uses."""
 
+    def about(self, atom: Expr) -> list[tuple[int, Clause]]: ...
     @property
     def depth(self) -> int: ...            # nested proofs that it may still make
     @property
@@ -72,6 +74,7 @@ class Assumptions(Stated, Protocol):
     def interval(self, form: Linear) -> Range: ...
     def alternatives(self, cond: Expr, holds: bool = True) -> tuple[Alternative, ...] | None: ...
     def is_nonnegative(self, form: Linear) -> bool: ...
+    def once(self, question: Any, find: Callable[[], Answer]) -> Answer: ...
 
 
 def refuted(known: Assumptions, goal: Alternative, widely: bool = False) -> bool:
@@ -171,12 +174,14 @@ def _system(known: Assumptions, goal: Alternative, widely: bool,
     seen: set[Expr] = set()
     pending = dict.fromkeys([a for c in goal for a in c.linear.atoms()])
 
-    counts: dict[Expr, int] = {}
+    def bounds(atom: Expr) -> tuple[Constraint, ...]:
+        return known.once(("bounds", atom, widely), lambda: tuple(_bounds(known, atom, widely)))
+
+    def laws(atom: Expr) -> tuple[tuple[Alternative, ...], ...]:
+        return known.once(("laws", atom), lambda: tuple(_laws(known, atom)))
 
     def mentions(atom: Expr) -> int:
-        if atom not in counts:
-            counts[atom] = sum([atom in clause.atoms for clause in known.clauses])
-        return counts[atom]
+        return len(known.about(atom))
 
     def add(alternatives: tuple[Alternative, ...]) -> None:
         if not horizon.products and any(c.linear.degree > 1 and not monomials.issuperset(c.linear.terms)
@@ -194,15 +199,15 @@ def _system(known: Assumptions, goal: Alternative, widely: bool,
         atom = next(iter(pending)) if horizon.products else min(pending, key=mentions)
         del pending[atom]
         seen.add(atom)
-        rows.update(dict.fromkeys(_bounds(known, atom, widely)))
-        for law in (*_laws(known, atom), *_between_quotients(known, atom, seen)):
+        rows.update(dict.fromkeys(bounds(atom)))
+        for law in (*laws(atom), *_between_quotients(known, atom, seen)):
             add(law)
-        for at, clause in enumerate(known.clauses):
-            if at not in used and atom in clause.atoms and (widely or not clause.is_wide):
+        for at, clause in known.about(atom):
+            if at not in used and (widely or not clause.is_wide):
                 used.add(at)
                 add(clause.alternatives)
     for atom in [a for c in goal for a in c.linear.atoms() if a not in seen]:   # always included
-        rows.update(dict.fromkeys(_bounds(known, atom, widely)))
+        rows.update(dict.fromkeys(bounds(atom)))
     return list(rows), list(splits)
 
 

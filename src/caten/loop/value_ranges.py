@@ -39,6 +39,7 @@ class Valuation(ABC):
     checks: tuple[tuple[tuple[Expr, bool], ...], ...] = ()             # disjunctions
     unreachable: bool = False
     memo: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    facts: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)     # what ranges and clauses decide
     depth: int = MAX_DEPTH                                             # nested proofs that it may make
     patience: int = 1                                                  # factor on the work limit of a proof
 
@@ -46,12 +47,29 @@ class Valuation(ABC):
     def excludes(self, constraints: Alternative, widely: bool = False) -> bool:
         """True if the assumptions are shown to exclude the conjunction. `widely`: use ranges beyond 2^31."""
 
-    def _once(self, question: Any, find: Callable[[], Answer]) -> Answer:
+    def once(self, question: Any, find: Callable[[], Answer]) -> Answer:
         """The memoised answer."""
         if question not in self.memo:
             self.memo[question] = find()
         answer: Answer = self.memo[question]
         return answer
+
+    def _of_facts(self, question: Any, find: Callable[[], Answer]) -> Answer:
+        """The memoised answer to what the ranges and clauses alone decide, however deep the proof."""
+        if question not in self.facts:
+            self.facts[question] = find()
+        answer: Answer = self.facts[question]
+        return answer
+
+    def about(self, atom: Expr) -> list[tuple[int, Clause]]:
+        """The clauses in which an atom occurs, with their positions."""
+        found: dict[Expr, list[tuple[int, Clause]]] | None = self.facts.get("about")
+        if found is None:
+            found = self.facts["about"] = {}
+            for numbered in enumerate(self.clauses):
+                for each in numbered[1].atoms:
+                    found.setdefault(each, []).append(numbered)
+        return found.get(atom, [])
 
     def linear(self, expr: Expr) -> Linear:
         """The affine form of an integer expression's mathematical value. A part that may wrap is an atom."""
@@ -144,17 +162,22 @@ class Valuation(ABC):
         """The value of a sum that may wrap, from another sum that is compared: where 0 ≤ x·a + b < N is known, x·a + b
         - n does not wrap, in any order of terms. The two differ by a multiple of 2^bits: by 0 if the sum fits the
         type."""
-        for atom in self._compared():
-            if isinstance(atom, Op) and atom.fn in _RING and atom.dtype == expr.dtype and atom is not canonical(expr):
-                gap = linear(expr) - linear(atom)
-                least, most = self.interval(gap) if gap.degree == 1 else (0, 1)
-                if least == most:                              # a variable of one value, such as r where r = 1
-                    gap = constant(least)
-                if len(gap.terms) < len(linear(expr).terms):
-                    form = of_atom(atom) + self.linear(expression(gap, expr.dtype))
-                    lo, hi = self.interval(form)               # no proof: such sums are many, few matter
-                    if DTYPES[expr.dtype].least <= lo and hi <= DTYPES[expr.dtype].greatest:
-                        return form
+        sums = self._compared_sums(expr.dtype)
+        if not sums:
+            return None
+        whole, own = linear(expr), canonical(expr)
+        for atom, value in sums:
+            if atom is own:
+                continue
+            gap = whole - value
+            least, most = self.interval(gap) if gap.degree == 1 else (0, 1)
+            if least == most:                                  # a variable of one value, such as r where r = 1
+                gap = constant(least)
+            if len(gap.terms) < len(whole.terms):
+                form = of_atom(atom) + self.linear(expression(gap, expr.dtype))
+                lo, hi = self.interval(form)                   # no proof: such sums are many, few matter
+                if DTYPES[expr.dtype].least <= lo and hi <= DTYPES[expr.dtype].greatest:
+                    return form
         return None
 
     def fits(self, form: Linear, dtype: str = "i64") -> bool:
@@ -163,9 +186,10 @@ class Valuation(ABC):
         lo, hi = self.interval(form)
         if row.least <= lo and hi <= row.greatest:
             return True
+        if not self._products_are_bounded(form):
+            return False
         most, least = self._large_part(form), self._large_part(form.scaled(-1)).scaled(-1)
-        return (self._products_are_bounded(form)
-                and (lo >= row.least or self.excludes((Constraint(constant(row.least - 1) - least),), widely=True))
+        return ((lo >= row.least or self.excludes((Constraint(constant(row.least - 1) - least),), widely=True))
                 and (hi <= row.greatest or self.excludes((Constraint(most.shifted(-row.greatest - 1)),), widely=True)))
 
     def _large_part(self, form: Linear) -> Linear:
@@ -178,10 +202,11 @@ class Valuation(ABC):
     def _products_are_bounded(self, form: Linear) -> bool:
         """True if facts about products could bound this form: each large product is compared with a number, or is part
         of a bounded product up to a factor that is compared with something else."""
-        numbered = self._once("numbered", lambda: {
+        numbered = self._of_facts("numbered", lambda: {
             m for c in self.clauses if len(c.alternatives) == 1 for k in c.alternatives[0] if len(k.linear.terms) == 1
             for m in k.linear.terms})
-        bounds = [m for c in self.clauses if c.is_wide for k in c.alternatives[0] for m in k.linear.terms]
+        bounds = self._of_facts("wide", lambda: [m for c in self.clauses if c.is_wide
+                                               for k in c.alternatives[0] for m in k.linear.terms])
         large = [m for m in form.terms if max(map(abs, self.interval(Linear({m: 1})))) >= GREATEST_BYTES]
         return all(m in numbered or (len(m) > 1 and any(len(left := _left(m, b)) <= 1
                                                         and all(map(self._is_compared, left)) for b in bounds))
@@ -189,7 +214,7 @@ class Valuation(ABC):
 
     def _is_compared(self, atom: Expr) -> bool:
         """True if more is known of the atom than its range."""
-        return not isinstance(atom, Var) or (atom,) in self._once("compared", lambda: {
+        return not isinstance(atom, Var) or (atom,) in self._of_facts("compared", lambda: {
             m for c in self.clauses if len(c.alternatives) == 1
             for k in c.alternatives[0] if len(k.linear.terms) > 1 and k.linear.degree == 1
             for m in k.linear.terms})
@@ -197,8 +222,11 @@ class Valuation(ABC):
     def interval(self, form: Linear) -> Range:
         """The interval of a form from the ranges of its atoms."""
         lo = hi = form.constant
+        ranges = self.ranges
         for m, c in form.terms.items():
-            low, high = self.atom_range(m[0])
+            first = m[0]
+            low, high = (ranges[first.name] if first.__class__ is Var and first.name in ranges
+                         else self.atom_range(first))
             for factor in m[1:]:
                 a, b = self.atom_range(factor)
                 corners = (low * a, low * b, high * a, high * b)
@@ -236,8 +264,7 @@ class Valuation(ABC):
         is."""
         if self.atom_range(atom)[0] >= 1:
             return True
-        above = [k.linear for c in self.clauses if atom in c.atoms and len(c.alternatives) == 1
-                 for k in c.alternatives[0]]
+        above = [k.linear for _, c in self.about(atom) if len(c.alternatives) == 1 for k in c.alternatives[0]]
         ends = [(form, m, k) for form in above
                 for m, k in form.terms.items() if k > 0 and len(m) == 1 and self._at_most(m[0]) is atom]
         return any(self.interval(Linear({m: k}) - form)[0] >= 1 for form, m, k in ends)
@@ -257,9 +284,9 @@ class Valuation(ABC):
 
     def _ceilings(self) -> dict[Monomial, int]:
         """The products with a known upper bound, such as the extents of one array, and the bound."""
-        found: dict[Monomial, int] | None = self.memo.get("ceilings")
+        found: dict[Monomial, int] | None = self.facts.get("ceilings")
         if found is None:
-            found = self.memo["ceilings"] = {}
+            found = self.facts["ceilings"] = {}
             for form in [c.alternatives[0][0].linear
                          for c in self.clauses if c.is_wide and len(c.alternatives[0]) == 1]:
                 for m, k in form.terms.items() if len(form.terms) == 1 else ():
@@ -273,7 +300,7 @@ class Valuation(ABC):
             return self.ranges[atom.name]
         if self.memo.get("ceilings asked"):        # the answers while a product is being bounded are weaker
             return self._atom_range(atom)
-        return self._once(("range", atom), lambda: self._atom_range(atom))
+        return self.once(("range", atom), lambda: self._atom_range(atom))
 
     def _atom_range(self, atom: Expr) -> Range:
         match atom:
@@ -281,7 +308,7 @@ class Valuation(ABC):
                 lo, hi = self._range(a)
                 return lo // d, hi // d
             case Op(fn="floordiv", args=(a, b)):
-                return self._once(("quotient", atom), lambda: self._quotient_range(a, b))
+                return self.once(("quotient", atom), lambda: self._quotient_range(a, b))
             case Op(fn="mod", args=(_, b)) if self._range(b)[0] >= 0:
                 return 0, max(self._range(b)[1] - 1, 0)               # modulo 0 is 0
             case Op(fn="min" | "max", args=(a, b)) if is_integer(atom.dtype):
@@ -303,9 +330,9 @@ class Valuation(ABC):
 
     def _compared(self) -> dict[Expr, Range]:
         """The non-variable atoms that are compared with numbers or variables, and the ranges that follow."""
-        found: dict[Expr, Range] | None = self.memo.get("bounded")
+        found: dict[Expr, Range] | None = self.facts.get("bounded")
         if found is None:
-            found = self.memo["bounded"] = {}
+            found = self.facts["bounded"] = {}
             for c in [c for clause in self.clauses if len(clause.alternatives) == 1
                       for c in clause.alternatives[0] if c.linear.degree == 1]:
                 others = [m for m in c.linear.terms if not isinstance(m[0], Var)]
@@ -321,6 +348,11 @@ class Valuation(ABC):
                     hi = min(hi, most // -k if k < 0 else -least // k)
                 found[atom] = lo, hi
         return found
+
+    def _compared_sums(self, dtype: str) -> list[tuple[Expr, Linear]]:
+        """The sums and products of a type among them, which may wrap, as atoms and as if they did not."""
+        return self._of_facts(("sums", dtype), lambda: [(a, linear(a)) for a in self._compared()
+                                                   if isinstance(a, Op) and a.fn in _RING and a.dtype == dtype])
 
     def _variables(self, form: Linear, without: Monomial) -> Range:
         """The range of a form of variables without one of its terms."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from ...core.node import Node
 from ...tensor.values import Read
@@ -35,6 +36,7 @@ from .selection import select
 from .slice_assignment import assign
 from .subscripts import Masked, items_of
 
+MOST_STATEMENTS = 4096                # whose names are kept: a body is read several times
 ACCUMULATIONS: dict[type[ast.operator], tuple[str, bool]] = {      # the monoid; is the operand negated?
     ast.Add: ("add", False), ast.Sub: ("add", True), ast.Mult: ("mul", False)}
 
@@ -391,21 +393,12 @@ class PythonMemory(PythonStatements):
 
 def assignments_in(statements: Sequence[ast.AST]) -> Counter[str]:
     """How often statements give each name a value: twice where it depends on what it was."""
-    found: Counter[str] = Counter()
-    for statement in statements:
-        for n in ast.walk(statement):
-            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store):
-                found[n.id] += 1
-            if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name):
-                found[n.target.id] += 1
-    return found
+    return Counter([name for statement in statements for name in _names(statement).assigned])
 
 
 def bindings_in(statements: Sequence[ast.AST]) -> Counter[str]:
     """How often statements make a name stand for another array: `x += 1` changes the one that it has."""
-    augmented = {id(n.target) for s in statements for n in ast.walk(s) if isinstance(n, ast.AugAssign)}
-    return Counter([n.id for s in statements for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(
-        n.ctx, ast.Store) and id(n) not in augmented])
+    return Counter([name for statement in statements for name in _names(statement).bound])
 
 
 def _has_positions(at: Any) -> bool:
@@ -416,10 +409,25 @@ def _has_positions(at: Any) -> bool:
 
 def changed_arrays(statements: Sequence[ast.AST]) -> set[str]:
     """The names of arrays whose elements statements assign."""
-    found: set[str] = set()
-    for n in [n for statement in statements for n in ast.walk(statement)]:
-        if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store) and isinstance(n.value, ast.Name):
-            found.add(n.value.id)
-        elif isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name):
-            found.add(n.target.id)
-    return found
+    return {name for statement in statements for name in _names(statement).changed}
+
+
+class _Names(NamedTuple):
+    """The names in a statement: those that are given values, twice by `x += 1`; those that it binds; those of arrays
+    whose elements it may change."""
+
+    assigned: tuple[str, ...]
+    bound: tuple[str, ...]
+    changed: tuple[str, ...]
+
+
+@lru_cache(maxsize=MOST_STATEMENTS)
+def _names(statement: ast.AST) -> _Names:
+    nodes = list(ast.walk(statement))
+    stored = [n for n in nodes if isinstance(n, ast.Name | ast.Subscript) and isinstance(n.ctx, ast.Store)]
+    augmented = {n.target for n in nodes if isinstance(n, ast.AugAssign)}
+    names = [n for n in stored if isinstance(n, ast.Name)]
+    elements = [n.value.id for n in stored if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name)]
+    return _Names(tuple([n.id for n in names for _ in range(2 if n in augmented else 1)]),
+                  tuple([n.id for n in names if n not in augmented]),
+                  (*[n.id for n in names if n in augmented], *elements))
