@@ -10,14 +10,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .. import compiler, loading
 from ..errors import CatenError, Diagnostic, ToolError
+from ..frontend import operator_library
 from ..frontend.op import OpProgram
-from ..frontend.spec import read_file
+from ..frontend.spec import SpecText, read_file
 from ..frozen import frozen
 from ..options import Options
 from ..runtime.protocol import Runtime
@@ -345,12 +347,20 @@ _REPORTED = {"ok": "PASS", "wrong": "FAIL", "vacuous": "VACUOUS", "failed": "FAI
              "timeout": "TIMEOUT"}
 
 
+def _specs_of(cases: Sequence[Case], path: Path) -> list[SpecText]:
+    """The specs of the operators of these cases: of the library, only theirs; else the whole file."""
+    if cases[0].kind != "library":
+        return [read_file(str(path))]
+    return [operator_library.spec_of(name)
+            for name in dict.fromkeys([operator_library.generic_name(case.row) for case in cases])]
+
+
 def _of_sample(cases: Sequence[Case], plan: Plan) -> Iterator[tuple[str, Verdict]]:
     """The tests that a spec carries."""
     path = cases[0].sample
     assert path is not None
     try:
-        built = compiler.build([read_file(str(path))], replace(plan.options, case_instances=True))
+        built = compiler.build(_specs_of(cases, path), replace(plan.options, case_instances=True))
         lacking = ""
     except CatenError as problem:
         first = problem.diagnostics[0]

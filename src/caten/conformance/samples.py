@@ -6,7 +6,7 @@ from pathlib import Path
 
 from .. import loading
 from ..core.program import Case as SpecCase
-from ..frontend import operator_library
+from ..frontend import instances, operator_library
 from ..frontend.spec import read_file
 from ..options import Options
 from .cases import Case
@@ -29,9 +29,7 @@ def sample_cases() -> Iterator[Case]:
 
 def library_cases(families: Sequence[str] = ()) -> Iterator[Case]:
     """Rows are the instances of operators that their test cases name; columns are families: these, or all."""
-    for path in sorted(operator_library.FOLDER.glob("*.toml")):
-        if families and path.stem not in families:
-            continue
-        for op in loading.load_programs(read_file(str(path)), Options(case_instances=True)):
-            for case in op.all(SpecCase):
-                yield Case("library", op.name, path.stem, case.name, sample=path)
+    for entry in operator_library.entries():
+        if not families or entry.family in families:
+            for row, name in instances.cases_of(entry.table):
+                yield Case("library", row, entry.family, name, sample=entry.path)

@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from typing import Any
 
 from ..errors import CatenError
 from ..options import Instance, Options
@@ -29,6 +30,18 @@ def instances_of(name: str, texts: Sequence[str], has_attributes: bool, options:
     if len(instances) == 1:
         return [(instances[0], "")]
     return _named(instances)
+
+
+def cases_of(table: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The instances of a composite that its test cases name, and the cases of each, without reading the body. `table`:
+    the `[[composite]]` of a spec, which has no errors."""
+    name, cases = str(table["name"]), [(case.get("instance"), case["name"]) for case in table["test"]["case"]]
+    texts = [str(text) for part in ("inputs", "outputs") for text in table.get(part, ())]
+    asked = instances_of(name, texts, "attributes" in table, Options(case_instances=True), [own for own, _ in cases])
+    known = {text: None if text is None else repr(read_instance(text)) for text, _ in cases}
+    for instance, end in asked:
+        wanted = None if instance is None else repr(instance)
+        yield from [(name + end, case) for text, case in cases if known[text] == wanted]
 
 
 def _of_cases(cases: Sequence[str | None]) -> list[Asked]:
