@@ -36,7 +36,7 @@ def test_names_are_unique_and_every_operator_is_described_and_has_a_case():
 
 
 # Everyday without schedules: these take a minute each to plan, or their float64 oracles do.
-PLAIN = ("attention", "convolutions", "pooling", "products", "random", "reductions", "sorting", "special", "transforms")
+PLAIN = ("attention", "convolutions", "linear_algebra", "pooling", "products", "random", "reductions", "sorting", "special", "transforms")
 SLOW = ("rejection",)
 
 

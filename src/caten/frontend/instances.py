@@ -12,6 +12,7 @@ from .composite import named
 from .generic_signature import read_instance, tensors
 
 Asked = tuple[Instance | None, str]
+INSTANCE = re.compile(r"[a-z]+\d*_\d+d(_|\Z)")             # what the name of an instance ends with: f32_2d
 
 
 def instances_of(name: str, texts: Sequence[str], has_attributes: bool, options: Options,
@@ -62,6 +63,11 @@ def _named(instances: Sequence[Instance]) -> list[Asked]:
             end, count = f"{name_end(instance)}_{count}", count + 1
         asked[end] = instance
     return [(instance, end) for end, instance in asked.items()]
+
+
+def is_instance(name: str, of: str) -> bool:
+    """Is a name that of an instance, for some element types and numbers of axes, of the operator with the other one?"""
+    return name.startswith(f"{of}_") and INSTANCE.match(name[len(of) + 1:]) is not None
 
 
 def name_end(instance: Instance) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..errors import Diagnostic, UsageError, did_you_mean
 from ..frozen import frozen
+from .instances import INSTANCE
 from .spec_files import SpecText
 
 FIGURES = "figures.json"                                   # of python -m benchmarks.operators --figures
@@ -15,7 +16,6 @@ FOLDER = Path(__file__).resolve().parent.parent / "ops"
 PREFIX = "ops:"                                            # of an operator's name where a file is expected
 HEAD = re.compile(r"^\[\[composite\]\]", re.MULTILINE)
 NAME = re.compile(r'^name = "([^"]*)"', re.MULTILINE)
-INSTANCE = re.compile(r"[a-z]+\d*_\d+d(_|\Z)")             # what the name of an instance ends with: f32_2d
 STRING = r'"((?:[^"\\]|\\.)*)"'
 DOCUMENTATION = re.compile(r'^documentation = "((?:[^"\\]|\\.)*)"', re.MULTILINE)
 

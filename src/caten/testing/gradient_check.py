@@ -26,6 +26,7 @@ from ..runtime.protocol import Runtime
 from ..tensor.values import TensorProgram
 from . import data, isolate
 from .case_arrays import arrays_of
+from .case_selection import selected_cases
 from .outcomes import OutputReport, Report
 from .reference import TIMEOUT, caller
 from .sizes_and_scalars import case_values
@@ -42,8 +43,7 @@ def reports_of(ops: Sequence[OpProgram], options: Options, tags: tuple[str, ...]
     """The reports of the cases of each operator, as of `runner.reports_of`: `ok` if all gradients are those of the
     differences, or there is nothing to differentiate; `wrong` with one that is not; `vacuous` where no difference could
     be compared."""
-    selected = [(op, [c for c in op.all(Case) if (not tags or set(tags) & set(c.tags)) and not c.expect.startswith("{")
-                      and (not names or c.name in names or op.name in names)]) for op in ops]
+    selected = [(op, [c for c in selected_cases(op, tags, names) if not c.expect.startswith("{")]) for op in ops]
     if not any(cases for _, cases in selected):
         raise NothingMatched(Diagnostic("E835", "no test case matched", hint="gradients are checked with the arguments "
                                                                              "of test cases"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 import json
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -16,7 +16,7 @@ from ..compiler import Built
 from ..core.program import Case, Scalar
 from ..core.small_sizes import small_sizes
 from ..core.text import flat, form_of
-from ..errors import CatenError, Diagnostic, NothingMatched, ToolError, did_you_mean
+from ..errors import CatenError, Diagnostic, ToolError
 from ..frontend.op import OpProgram
 from ..loop.statements import Aref, Stmt
 from ..options import Options
@@ -24,6 +24,7 @@ from ..runtime import work_formulas
 from ..runtime.manifest import operators
 from . import data, isolate
 from .case_arrays import arrays_of
+from .case_selection import runs_at_default_sizes, selected, selected_cases
 from .outcomes import Report, outputs_compared, verdict
 from .reference import TIMEOUT, caller, expected_of, never_stored, numbers_of, outputs_of
 from .sizes_and_scalars import case_values
@@ -52,28 +53,15 @@ def reports_of(built: Built, options: Options, tags: tuple[str, ...] = (),
 
     `tags`: only cases with one of them; `names`: only these cases, or all of these operators. NothingMatched where
     none is selected."""
+    selected(built.ops, tags, names)
     todo: list[Callable[[], Report]] = []
-    known = [c.name for op in built.ops for c in op.all(Case)]
-    everything = [*known, *[op.name for op in built.ops]]
-    if names and not set(names) & set(everything):
-        raise unknown_name(names[0], everything)
     for op in built.ops:
-        cases = [c for c in op.all(Case) if (not tags or set(tags) & set(c.tags))
-                 and (not names or c.name in names or op.name in names)]
-        if not op.all(Case) and not tags and (not names or op.name in names):
+        cases = selected_cases(op, tags, names)
+        if runs_at_default_sizes(op, tags, names):
             todo.append(partial(_at_default_sizes, built, op, options))
         todo += [partial(_run, built, op, c.name, case_values(op, c), options, timed=False, case=c) for c in cases]
-    if not todo:
-        raise NothingMatched(Diagnostic("E835", "no test case matched",
-                                        hint=f"the cases are {', '.join(known) or 'none'}"))
     for run in todo:
         yield run()
-
-
-def unknown_name(name: str, known: Sequence[str]) -> NothingMatched:
-    """The refusal of a name that no operator and no test case has."""
-    return NothingMatched(Diagnostic("E835", f"no composite or test case is called '{name}'",
-                                     hint=did_you_mean(name, list(known))))
 
 
 def _at_default_sizes(built: Built, op: OpProgram, options: Options) -> Report:

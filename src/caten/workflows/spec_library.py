@@ -1,7 +1,7 @@
 """The library of some specs, compiled on first use."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -31,6 +31,12 @@ class SpecLibrary:
         self._made = made
         self._library: compiler.Built | None = None
         self._known: set[Path] = set()         # artifacts that `made` has been called for
+
+    def of(self, names: Collection[str]) -> SpecLibrary:
+        """The library of some of the programs."""
+        chosen = [program for program in self.programs if program.name in names]
+        return self if len(chosen) == len(self.programs) else SpecLibrary(chosen, self.texts, self.options, self.warn,
+                                                                          self._made)
 
     @cached_property
     def compilation(self) -> compiler.Compilation:

@@ -13,6 +13,7 @@ from ..core.program import Case
 from ..errors import CatenError, Diagnostic, NothingMatched
 from ..options import Options
 from ..testing import gradient_check, isolate, runner
+from ..testing.case_selection import is_known, selected, unknown_name
 from .spec_library import SpecLibrary
 from .test_results import CaseResult, FileResult, TestResults, case_from_json, case_result
 
@@ -86,8 +87,8 @@ def _check_selection(runs: Sequence[FileRun], only: Sequence[str]) -> None:
     if any(run.exit_code not in (0, NothingMatched.exit_code) for run in runs):
         return                                            # the names in a file with errors are unknown
     known = [name for run in runs for name in run.names]
-    if unknown := [name for name in only if name not in known]:
-        raise runner.unknown_name(unknown[0], known)
+    if unknown := [name for name in only if not is_known(name, known)]:
+        raise unknown_name(unknown[0], known)
     if not any(run.cases for run in runs):
         raise NothingMatched(*runs[0].unmatched)
 
@@ -118,8 +119,8 @@ def _sent(opened: Opener, number: int, options: Options, tags: tuple[str, ...],
 
 
 def _tested(opened: Opener, number: int, options: Options, tags: tuple[str, ...], grad: bool) -> Iterator[Message]:
-    """Test one file: its names, each case when it is known, and its diagnostics. --only selects cases here, so every
-    composite is compiled."""
+    """Test one file: its names, each case when it is known, and its diagnostics. --only selects operators and cases
+    here, when all names are known."""
     said: list[Diagnostic] = []
     start = time.monotonic()
     every = replace(options, only=(), case_instances=True)
@@ -128,6 +129,7 @@ def _tested(opened: Opener, number: int, options: Options, tags: tuple[str, ...]
         library = opened(number, every, said.append)
         library.check_as_written("test")
         yield {"names": [n for p in library.programs for n in (p.name, *[c.name for c in p.all(Case)])]}
+        library = library.of(selected(library.programs, tags, options.only))
         for report in gradient_check.reports_of(library.compilation.ops, every, tags, options.only) if grad else (
                 runner.reports_of(library.loadable(), every, tags, options.only)):
             now = time.monotonic()
