@@ -12,6 +12,7 @@ import pytest
 import caten
 from caten import CatenError, compiler
 from caten.benchmarking import results
+from caten.frontend import instances, operator_library
 from caten.tuning import tuner
 from caten.tuning.tuner import TuneResult
 from spec_texts import AXPY
@@ -29,32 +30,6 @@ input = { X = [1.0, 2.0] }
 WRONG = AXPY + '\n[test]\ncode = "lambda a, X, Y: a * X - Y"\n'
 NO_SPEC = '[project]\nname = "axpy"\n'
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not installed")
-
-
-GENERIC = '''
-[[composite]]
-name = "twice"
-documentation = "2 x."
-inputs = ["x{Floating}[~]"]
-outputs = ["y{Floating}[~]"]
-
-[composite.implementation]
-lang = "python"
-code = "return 2 * x"
-
-[composite.test]
-code = "lambda x: 2 * x"
-
-[[composite.test.case]]
-name = "a row"
-instance = "x=float32[N]"
-sizes = { N = 5 }
-
-[[composite.test.case]]
-name = "a matrix"
-instance = "x=float64[M,N]"
-sizes = { M = 2, N = 3 }
-'''
 
 
 @pytest.fixture(autouse=True)
@@ -188,7 +163,10 @@ def test_what_is_no_operator_as_written_has_no_reference(command: Callable[..., 
 
 def test_only_what_is_selected_is_compiled(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An operator by its name, with all its instances; by that of an instance; by that of a case."""
-    (folder / "generic.toml").write_text(GENERIC + GENERIC.replace("twice", "twice_over"))
+    entries = [operator_library.entry_of(name) for name in ("log", "log_sigmoid")]
+    (folder / "two.toml").write_text("".join([f"{entry.source}\n" for entry in entries]))
+    rows = [[row for row, _ in instances.cases_of(entry.table)] for entry in entries]
+    assert [len(own) for own in rows] == [2, 2]
     made: list[list[str]] = []
     whole = compiler.render_programs
 
@@ -196,8 +174,7 @@ def test_only_what_is_selected_is_compiled(folder: Path, monkeypatch: pytest.Mon
         made.append([program.name for program in programs])
         return whole(programs, *rest)
     monkeypatch.setattr(compiler, "render_programs", render)
-    for only, ops in (("twice", ["twice_f32_1d", "twice_f64_2d"]), ("twice_over_f64_2d", ["twice_over_f64_2d"]),
-                      ("a row", ["twice_f32_1d", "twice_over_f32_1d"])):
-        assert [case.op for case in caten.test(folder / "generic.toml", "numpy", only=[only]).cases] == ops
+    for only, ops in (("log", rows[0]), (rows[1][1], rows[1][1:]), ("log_sigmoid 1", rows[1][:1])):
+        assert [case.op for case in caten.test(folder / "two.toml", "numpy", only=[only]).cases] == ops
         assert made.pop() == ops
     assert not made

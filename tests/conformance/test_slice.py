@@ -9,6 +9,10 @@ import pytest
 from caten import attach
 from caten.conformance import execute, markdown_report, record, samples, suite
 from caten.conformance.cases import selected
+from caten.core.program import Case
+from caten.frontend import operator_library
+from caten.frontend.spec import read_file
+from caten.loading import load_programs
 from caten.options import Options, environment
 from caten.runtime import discover, plugin_checks
 
@@ -92,3 +96,12 @@ def test_a_committed_record_has_no_gap(name: str) -> None:
     found = record.read(str(REPORTS / name / "reports.json"))
     assert not {"FAIL", "CRASH", "TIMEOUT", "UNDECLARED", "XPASS", "NOT-RUN"} & set(found.counts())
     assert os.sep not in str(found.provenance["compiler"])
+
+
+def test_cases_of_the_library_are_known_without_reading_bodies() -> None:
+    """They are those of the programs."""
+    for family in ("rounding", "indexing"):
+        programs = load_programs(read_file(str(operator_library.FOLDER / f"{family}.toml")), Options(case_instances=True))
+        found = [(op.name, case.name) for op in programs for case in op.all(Case)]
+        assert [(case.row, case.name) for case in samples.library_cases([family])] == found
+        assert len({row for row, _ in found}) > 3

@@ -134,7 +134,7 @@ SHARED: tuple[Callable[[Any], Any], ...] = (
     _option(INPUT, "-I", "include_dirs", multiple=True, metavar="DIR",
             help="Also search DIR for included and called specs."),
     _option(INPUT, "--only", multiple=True, metavar="NAME",
-            help="Select composites with this name; `test` also selects cases."),
+            help="Select composites with this name; `test` also selects cases, and all instances of a composite."),
     _option(INPUT, "-D", "binds", multiple=True, metavar="M=100",
             help="Fix a size at compile time. Calls with another size fail."),
     _option(INPUT, "--instance", "instances", multiple=True, metavar="A=float32[M,N]",

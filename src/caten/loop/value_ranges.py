@@ -49,17 +49,11 @@ class Valuation(ABC):
 
     def once(self, question: Any, find: Callable[[], Answer]) -> Answer:
         """The memoised answer."""
-        if question not in self.memo:
-            self.memo[question] = find()
-        answer: Answer = self.memo[question]
-        return answer
+        return _kept(self.memo, question, find)
 
     def _of_facts(self, question: Any, find: Callable[[], Answer]) -> Answer:
         """The memoised answer to what the ranges and clauses alone decide, however deep the proof."""
-        if question not in self.facts:
-            self.facts[question] = find()
-        answer: Answer = self.facts[question]
-        return answer
+        return _kept(self.facts, question, find)
 
     def about(self, atom: Expr) -> list[tuple[int, Clause]]:
         """The clauses in which an atom occurs, with their positions."""
@@ -378,6 +372,13 @@ class Valuation(ABC):
         above = [self.interval(times)[1] - 1 for times in multiples_above(self, self.linear(a), self.linear(b))
                  if not _has_quotients(times)]
         return min(lo, 0), max(min([hi, *above]), 0)
+
+
+def _kept(memo: dict[Any, Any], question: Any, find: Callable[[], Answer]) -> Answer:
+    if question not in memo:
+        memo[question] = find()
+    answer: Answer = memo[question]
+    return answer
 
 
 def _has_quotients(form: Linear) -> bool:
