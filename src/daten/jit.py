@@ -41,8 +41,8 @@ class Jitted:
             return self._of_many(inputs, named)
         arrays: list[np.ndarray] = []
         key = _flat((inputs, named), arrays)
-        known = self.traces.get(key)
-        if known is None or not known.fits():
+        known = self._fitting(key)
+        if known is None:
             made, self.traces[key] = _traced(self.function, inputs, named, arrays)
             return made
         return known.run(arrays)
@@ -51,16 +51,21 @@ class Jitted:
         """A call of a function that is traced once for many sizes."""
         arrays: list[np.ndarray] = []
         general, sizes = self.variable.of_call(inputs, named, arrays)
-        known = self.traces.get(general)
-        if known is None or not known.fits():
-            key = _flat((inputs, named), [])
-            known = self.traces.get(key)
-            if known is None or not known.fits():
-                formulas = self.variable.formulas(inputs, named, sizes)
-                made, traced = _traced(self.function, inputs, named, arrays, formulas)
-                self.traces[general if traced.is_general else key] = traced
-                return made
+        special = {name: n for name, n in sizes.items() if n <= 1}
+        known = self._fitting((general, tuple(special.items()))) or self._fitting((general, ()))
+        if known is None:
+            alone = _flat((inputs, named), [])
+            known = self._fitting(alone)
+        if known is None:
+            formulas = self.variable.formulas(inputs, named, sizes, special)
+            made, traced = _traced(self.function, inputs, named, arrays, formulas)
+            self.traces[(general, tuple(special.items())) if traced.is_general else alone] = traced
+            return made
         return known.run(arrays, sizes)
+
+    def _fitting(self, key: Hashable) -> _Traced | None:
+        known = self.traces.get(key)
+        return known if known is not None and known.fits() else None
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
         return self if owner is None else partial(self, owner)
@@ -89,7 +94,8 @@ def jit(function: Callable[..., Any] | None = None, *, dynamic_shapes: DynamicSh
     a trace. It returns tensors, in such structures too. Parameters, buffers and the states of optimizers are read anew
     each time, and so are learning rates and random keys; other tensors and all Python are as in the first call.
     `dynamic_shapes`: axes of arguments, by their names, whose extents vary (of each tensor in the argument): one trace
-    and one library are for all of them. An extent of 0 or 1 is traced apart if it comes first.
+    and one library are for all of them. A size that is 0 or 1 when it comes first has a trace for that value, in which
+    the others vary.
 
         n = Var("n", 1, 4096)
 
@@ -165,15 +171,16 @@ class VariableShapes:
             found[axis] = v.name
         return tuple(found)
 
-    def formulas(self, inputs: Any, named: Any, sizes: Mapping[str, int]) -> Formulas:
-        """The sizes in the trace of a call, and the extents of the arrays in its arguments."""
+    def formulas(self, inputs: Any, named: Any, sizes: Mapping[str, int], special: Mapping[str, int]) -> Formulas:
+        """The sizes in the trace of a call, and the extents of the arrays in its arguments. `special`: sizes that are
+        numbers in this trace."""
         shapes: list[Extents] = []
         for name, argument in self.arguments(inputs, named):
             own: list[np.ndarray] = []
             _flat(argument, own)
-            shapes += [tuple([Name(e, "i64") if isinstance(e, str) else index(e)
-                              for e in self._shape(name, a.shape, {})]) for a in own]
-        return Variables(self.variables, sizes), shapes
+            shapes += [tuple([Name(e, "i64") if isinstance(e, str) and e not in special else index(n)
+                              for e, n in zip(self._shape(name, a.shape, {}), a.shape, strict=True)]) for a in own]
+        return Variables({name: v for name, v in self.variables.items() if name not in special}, sizes), shapes
 
 
 @dataclass(frozen=True)

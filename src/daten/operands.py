@@ -12,7 +12,7 @@ from caten.core.numpy_types import numpy_dtype
 from caten.frontend.composite import Composite
 from caten.functions.call_keys import dtype_of
 
-from . import templates
+from . import huge_pages, templates
 from .element_types import type_named
 from .graph import Constant, Leaf, Ref, called
 from .symbolic_sizes import Symbolic
@@ -85,8 +85,9 @@ def is_number(value: Any) -> bool:
     return isinstance(value, Number) and not isinstance(value, np.generic)
 
 
-def leaf(data: Any, dtype: Any = None) -> Ref:
-    """An array, or numbers, as a node of its own; numbers of Python are float32, int64 or bool."""
+def leaf(data: Any, dtype: Any = None, stays: bool = False) -> Ref:
+    """An array, or numbers, as a node of its own; numbers of Python are float32, int64 or bool. `stays`: is it a
+    weight, which is read again and again?"""
     array = np.asarray(data)
     if dtype is not None:
         array = array.astype(numpy_dtype(type_named(dtype)))
@@ -95,7 +96,7 @@ def leaf(data: Any, dtype: Any = None) -> Ref:
     name = dtype_of(array)
     if name is None:
         raise TypeError(f"no tensor has elements of type {array.dtype}")
-    own = np.array(array, order="C")                            # a later change of the caller's array is none of it
+    own = huge_pages.copied(array) if stays else np.array(array, order="C")   # a later change is none of it
     own.flags.writeable = False
     return Ref(Leaf(own, name))
 

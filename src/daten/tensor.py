@@ -43,7 +43,8 @@ class Tensor:
     def __init__(self, data: Any, dtype: Any = None, requires_grad: bool = False) -> None:
         """`data`: an array, or numbers; numbers of Python are float32, int64 or bool. An array of another library comes
         by DLPack or the buffer protocol, and is copied."""
-        ref = data._ref if isinstance(data, Tensor) else data if isinstance(data, Ref) else leaf(data, dtype)
+        ref = (data._ref if isinstance(data, Tensor) else data if isinstance(data, Ref) else
+               leaf(data, dtype, stays=requires_grad))
         self._ref: Ref = ref if dtype is None else cast(ref, type_named(dtype))
         self.requires_grad = requires_grad
         if requires_grad:
@@ -200,7 +201,7 @@ class Tensor:
     def assign(self, value: Any) -> None:
         """Give this tensor another value of its shape, converted to its element type. What was computed from it keeps
         the old one."""
-        new = leaf(np.asarray(value), self.dtype)
+        new = leaf(np.asarray(value), self.dtype, stays=True)
         if new.shape != self._ref.shape:
             raise ValueError(f"{self!r} cannot have a value of shape {new.shape}")
         if self._ref.stays:

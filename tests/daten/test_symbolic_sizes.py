@@ -228,3 +228,16 @@ def test_a_method_with_sizes_that_vary() -> None:
     scaled = Scaled()
     for n in (5, 7):
         np.testing.assert_array_equal(scaled(np.ones((2, n), np.float32)).numpy(), np.full((2, n), 3, np.float32))
+
+
+def test_a_size_of_1_that_comes_first_leaves_the_others_free() -> None:
+    """As when tokens come one at a time, and the keys and values before them grow."""
+    def function(x: Tensor, y: Tensor) -> Any:
+        return x @ y.T, (x.sum(axis=0) + y.mean(axis=0)) * x.shape[0]
+    once, ran = traced(function, {"x": {0: Var("n", 1)}, "y": {0: Var("m", 1)}})
+    draw, counts = np.random.default_rng(0), []
+    for n, m in ((1, 5), (1, 6), (1, 3), (4, 3), (2, 9), (1, 8), (4, 1), (1, 1), (1, 1)):
+        x, y = (Tensor(draw.standard_normal((e, 6)).astype(np.float32)) for e in (n, m))
+        _agree(once(x, y), function(x, y))
+        counts.append(len(ran))
+    assert counts == [1, 1, 1, 2, 2, 2, 2, 2, 2]

@@ -12,6 +12,7 @@ from caten.core.numpy_types import numpy_dtype
 
 from ..element_types import type_named
 from ..graph import Leaf, Ref
+from ..huge_pages import copied
 from ..tensor import Tensor
 from ..tracing import hold
 
@@ -67,7 +68,7 @@ class Module(ABC):
             raise ValueError(f"parameters are floats, not {dtype}")
         for _, tensor in self.named_tensors():
             if is_float(tensor._ref.dtype):
-                tensor._ref = Ref(Leaf(tensor.numpy().astype(numpy_dtype(name)), name))
+                tensor._ref = Ref(Leaf(copied(tensor.numpy().astype(numpy_dtype(name))), name))
                 tensor.grad = None
                 hold(tensor)
         return self
