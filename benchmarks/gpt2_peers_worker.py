@@ -79,17 +79,17 @@ def bandwidth(threads: int) -> float:
 
 def with_caten(weights: dict[str, np.ndarray], threads: int) -> tuple[Run, Run]:
     import daten
-    from daten.models.gpt2 import GPT2, size_of
+    from daten.models.gpt2 import GPT2, Cache, size_of
     daten.use(config={"OMP": "1"} if threads > 1 else {})
     network = GPT2(size_of(weights))
     network.load_state_dict(weights)
     new, before = daten.Var("new", 1, network.size.context), daten.Var("before", 1, network.size.context)
-    step = daten.jit(network.forward, dynamic_shapes={"tokens": {0: new}, "cache": {1: before}})
+    step = daten.jit(network.forward, dynamic_shapes={"tokens": {0: new}, "past": {0: before}})
 
     def run(tokens: np.ndarray, kept: Any) -> tuple[np.ndarray, Any]:
         with daten.no_grad():
-            logits, cache = step(tokens, kept)
-        return logits.numpy(), cache
+            logits, rows = step(tokens, kept.past if kept else None)
+        return logits.numpy(), (kept or Cache(network.size.context)).append(rows)
     return run, run
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import mmap
 from contextlib import suppress
+from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -11,15 +13,29 @@ PAGE = 2 << 20                                              # bytes of a huge pa
 
 
 def copied(array: np.ndarray) -> np.ndarray:
-    """A copy of an array, row by row. The whole huge pages of a large one are asked for; the rest of it is not, and so
-    takes no more memory than it has bytes."""
-    if array.nbytes < PAGE or not hasattr(mmap, "MADV_HUGEPAGE"):
+    """A copy of an array, row by row."""
+    own = _huge(array.shape, array.dtype)
+    if own is None:
         return np.array(array, order="C")
-    memory = mmap.mmap(-1, array.nbytes + PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    own[...] = array
+    return own
+
+
+def zeros(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """An array of zeros, which takes memory where it is written."""
+    own = _huge(shape, np.dtype(dtype))
+    return np.zeros(shape, dtype) if own is None else own
+
+
+def _huge(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray | None:
+    """An array of zeros if it is large. Its whole huge pages are asked for; the rest of it is not, and so takes no more
+    memory than it has bytes."""
+    count = prod(shape) * dtype.itemsize
+    if count < PAGE or not hasattr(mmap, "MADV_HUGEPAGE"):
+        return None
+    memory = mmap.mmap(-1, count + PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     every = np.frombuffer(memory, np.uint8)
     start = -every.ctypes.data % PAGE
     with suppress(OSError):                                 # of a kernel without them
-        memory.madvise(mmap.MADV_HUGEPAGE, start, array.nbytes // PAGE * PAGE)
-    own = every[start:start + array.nbytes].view(array.dtype).reshape(array.shape)
-    own[...] = array
-    return own
+        memory.madvise(mmap.MADV_HUGEPAGE, start, count // PAGE * PAGE)
+    return every[start:start + count].view(dtype).reshape(shape)

@@ -10,12 +10,13 @@ import numpy as np
 
 from .. import random
 from ..array_api.creation import arange
+from ..huge_pages import zeros
 from ..jit import jit
 from ..nn import Embedding, LayerNorm, Module, parameter
 from ..symbolic_sizes import Var
 from ..tensor import Tensor, apply, no_grad
 
-Cache = list[tuple[Tensor, Tensor]]             # keys and values of the layers, [heads, time, width / heads]
+Rows = Sequence[tuple[Any, Any]]                # keys and values of the layers, [time, heads, width / heads]
 
 
 @dataclass(frozen=True)
@@ -60,15 +61,17 @@ class Attention(Module):
         self.c_attn = Conv1D(size.width, 3 * size.width)
         self.c_proj = Conv1D(size.width, size.width, 0.02 / (2 * size.layers) ** 0.5)
 
-    def forward(self, x: Tensor, cache: tuple[Tensor, Tensor] | None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """x[time, width], with the keys and values of the tokens before, to the same shape and all keys and values."""
+    def forward(self, x: Tensor, past: tuple[Any, Any] | None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """x[time, width] to the same shape, and the keys and values. `past`: those of the tokens before."""
         time, width = x.shape
-        made = self.c_attn(x).reshape(time, 3, self._heads, width // self._heads).transpose(1, 2, 0, 3)
-        q, k, v = made[0], made[1], made[2]
-        if cache is not None:
-            k, v = [apply("concatenate", old, new, axis=1) for old, new in zip(cache, (k, v), strict=True)]
-        seen = apply("attention", q, k, v, causal=True) if cache is None else apply("attention", q, k, v)
-        return self.c_proj(seen.transpose(1, 0, 2).reshape(time, width)), (k, v)
+        made = self.c_attn(x).reshape(time, 3, self._heads, width // self._heads)
+        q, k, v = [made[:, n] for n in range(3)]
+        if past is None:
+            by_head = [rows.transpose(1, 0, 2) for rows in (q, k, v)]
+            seen = apply("attention", *by_head, causal=True).transpose(1, 0, 2)
+        else:
+            seen = apply("attention_with_past", q, k, v, *past)
+        return self.c_proj(seen.reshape(time, width)), (k, v)
 
 
 class MLP(Module):
@@ -92,11 +95,46 @@ class Block(Module):
         self.ln_1, self.attn = LayerNorm(size.width), Attention(size)
         self.ln_2, self.mlp = LayerNorm(size.width), MLP(size)
 
-    def forward(self, x: Tensor, cache: tuple[Tensor, Tensor] | None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def forward(self, x: Tensor, past: tuple[Any, Any] | None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """As `Attention`."""
-        seen, kept = self.attn(self.ln_1(x), cache)
+        seen, rows = self.attn(self.ln_1(x), past)
         x = x + seen
-        return x + self.mlp(self.ln_2(x)), kept
+        return x + self.mlp(self.ln_2(x)), rows
+
+
+class Cache:
+    """The keys and values of the tokens so far, with room for those of `context` tokens: when a token comes, its
+    own are all that is copied."""
+
+    def __init__(self, context: int) -> None:
+        self.context, self.length = context, 0
+        self._rows: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def append(self, rows: Rows) -> Cache:
+        """Keep what `GPT2.forward` gave for the next tokens. ValueError as of `fit`."""
+        new = [(keys.numpy(), values.numpy()) for keys, values in rows]
+        if not self._rows:
+            self._rows = [(self._room(keys), self._room(values)) for keys, values in new]
+        start, count = self.length, len(new[0][0])
+        self.fit(count)
+        self.length += count
+        for own, pair in zip(self._rows, new, strict=True):
+            for array, added in zip(own, pair, strict=True):
+                array[start:self.length] = added
+        return self
+
+    def fit(self, count: int) -> None:
+        """ValueError if there is no room for so many more tokens."""
+        if self.length + count > self.context:
+            raise ValueError(f"the model knows {self.context} places")
+
+    @property
+    def past(self) -> Rows | None:
+        """The keys and values of each layer, as `GPT2.forward` takes them; none if there are no tokens."""
+        return [(k[:self.length], v[:self.length]) for k, v in self._rows] if self._rows else None
+
+    def _room(self, like: np.ndarray) -> np.ndarray:
+        return zeros((self.context, *like.shape[1:]), like.dtype)
 
 
 class GPT2(Module):
@@ -115,18 +153,18 @@ class GPT2(Module):
         """Its size."""
         return self._size
 
-    def forward(self, tokens: Tensor, cache: Cache | None = None, last: bool = False) -> tuple[Tensor, Cache]:
-        """tokens[time], integers, to logits[time, vocabulary] and the keys and values. `cache`: those of the tokens
-        before, of which there is one new one. `last`: the logits of the last token alone, [1, vocabulary]."""
-        start = cache[0][0].shape[1] if cache else 0
+    def forward(self, tokens: Tensor, past: Rows | None = None, last: bool = False) -> tuple[Tensor, Rows]:
+        """tokens[time], integers, to logits[time, vocabulary] and their keys and values. `past`: those of the tokens
+        before. `last`: the logits of the last token alone, [1, vocabulary]."""
+        start = past[0][0].shape[0] if past else 0
         x = self.wte(tokens) + self.wpe(arange(start, start + tokens.shape[0]))
-        kept: Cache = []
+        rows = []
         for n, block in enumerate(self.h):
-            x, each = block(x, cache[n] if cache else None)
-            kept.append(each)
+            x, each = block(x, past[n] if past else None)
+            rows.append(each)
         if last:
             x = x[-1:]
-        return self.ln_f(x) @ self.wte.weight.T, kept
+        return self.ln_f(x) @ self.wte.weight.T, rows
 
     def load_published(self, weights: Mapping[str, np.ndarray]) -> None:
         """The weights of a published file; its masks are left out, and a prefix such as "transformer."."""
@@ -139,18 +177,17 @@ class GPT2(Module):
         """The next tokens, one at a time. `temperature` 0: always the likeliest; else drawn from the softmax of the
         logits over it, of the `top_k` likeliest alone if it is not 0."""
         draw = np.random.default_rng(seed)
-        step = jit(self.forward, dynamic_shapes={"cache": {1: Var("before", 1, self.size.context)}})
-        given: list[int] = list(tokens)
-        cache: Cache | None = None
-        if not given:
+        step = jit(self.forward, dynamic_shapes={"past": {0: Var("before", 1, self.size.context)}})
+        next_ones, cache = list(tokens), Cache(self.size.context)
+        if not next_ones:
             raise ValueError("there has to be a first token")
         for _ in range(count):
-            if len(given) > self.size.context:
-                raise ValueError(f"the model knows {self.size.context} places")
+            cache.fit(len(next_ones))
             with no_grad():
-                logits, cache = step(np.asarray(given if cache is None else given[-1:]), cache, last=True)
-            given.append(chosen(logits.numpy()[0], temperature, top_k, draw))
-            yield given[-1]
+                logits, rows = step(np.asarray(next_ones), cache.past, last=True)
+            next_ones = [chosen(logits.numpy()[0], temperature, top_k, draw)]
+            yield next_ones[0]
+            cache.append(rows)
 
 
 def chosen(logits: np.ndarray, temperature: float, top_k: int, draw: Any) -> int:
