@@ -52,6 +52,22 @@ def test_all_that_is_copied_next_is_asked_for(step: int, at: str) -> None:
     assert not copied[1] <= copied[0]
 
 
+def test_all_that_is_read_in_place_next_is_asked_for() -> None:
+    """Of B, a few rows at a time, for all rows of A; what is asked for does not depend on how many these are."""
+    text = """(for po 0 6 1 serial (for jo 0 3 1 serial (for i 0 5 1 serial (for j 0 32 1 serial (for p 0 4 1 serial
+        (incf (aref Y i (+ (* 32 jo) j)) (* (aref A i (+ (* 4 po) p)) (aref X (+ (* 4 po) p) (+ (* 32 jo) j)))))))))"""
+    arrays = "(buffer A f32 (5 24) (0 1) in) (buffer X f32 (24 96) (0 1) in) (buffer Y f32 (5 96) (0 1) inout)"
+    node = script.apply(program(text, arrays), script.parse_schedule("(schedule (prefetch_at jo po X 1))").steps)
+    asked: dict[int, list[tuple[int, int]]] = {}
+    for stmt, at in run(node.kernels[0].body, {}):
+        if isinstance(stmt, Prefetch):
+            assert isinstance(stmt.ref, Aref)
+            row, column = [evaluate(i, at) for i in stmt.ref.index]
+            asked.setdefault(at["po"], []).append((row, column // LINE))
+    for po in range(6):
+        assert sorted(asked[po]) == [(4 * po + 4 + p, line) for p in range(4) for line in range(6)]
+
+
 def test_what_a_convolution_asks_for() -> None:
     text = CONVOLUTION.format(step=2).replace("o 0 16", "o 0 M").replace("y 0 8", "y 0 N").replace("x 0 16", "x 0 W")
     arrays = """(size M) (size N) (size W) (buffer X f32 (2 (+ (* 2 N) 1) (+ (* 2 W) 1)) (0 1 2) in) (buffer F f32 (M 2 3 3) (0 1 2 3) in)

@@ -42,7 +42,8 @@ def emit_unpacked_gemm(draft: Draft, chain: Chain, c: Contraction, plan: Unpacke
 
 def emit_streamed_gemm(draft: Draft, chain: Chain, c: Contraction, plan: StreamedGemm, context: PlanContext) -> None:
     """Read the right operand in order, a few rows at a time. The results of a block of columns and the left operand are
-    packed, so that rows which lie a multiple of a page apart do not evict each other from the cache."""
+    packed, so that rows which lie a multiple of a page apart do not evict each other from the cache. The next rows are
+    prefetched: each tile reads a piece of several rows, and computes longer than a processor looks ahead."""
     i, j, k = c.rows[-1], c.columns[-1], c.sums[-1]
     tile = UnpackedGemm((plan.rows,), (plan.columns,), plan.lanes, "columns", masked=plan.lanes)
     reorder(draft, chain, (j, k, i))
@@ -60,6 +61,7 @@ def emit_streamed_gemm(draft: Draft, chain: Chain, c: Contraction, plan: Streame
     left = draft.stage(steps.outer, c.left.buffer, "read", "scratch", steps.outer, i, steps.inner)
     for name in left.usual(steps.inner):
         draft.try_steps(("vectorize", name))
+    draft.try_steps(("prefetch_at", tiles, steps.outer, c.right.buffer, 1))
     _tile_rows(draft, inside, tile, made.inner, i, steps.inner, context)
     if steps.tail:
         column = steps.copies[made.inner]

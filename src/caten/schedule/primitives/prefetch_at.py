@@ -1,4 +1,4 @@
-"""prefetch_at: while one packed tile is in use, prefetch what will be packed next."""
+"""prefetch_at: while one tile is in use, prefetch what a later iteration will pack or read."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -34,14 +34,14 @@ MOST = 16                     # prefetches in one iteration
 
 
 def prefetch_at(program: LoopProgram, at: str, loop: str, buffer: str, distance: int) -> tuple[LoopProgram, Made]:
-    """While the first LOOP computes with a packed tile of BUFFER, prefetch the elements that will be packed into the
-    tile COUNT iterations of the second LOOP later.
+    """While the first LOOP computes with a packed tile of BUFFER, or with BUFFER in place, prefetch the elements that
+    will be packed into the tile, or read, COUNT iterations of the second LOOP later.
 
-    Use it where packing (`stage … read`) waits for memory: the transfer then overlaps with the computation on the tile
-    before. The second LOOP surrounds both the packing and the first LOOP. Each iteration of the first LOOP prefetches
-    the source of the elements that it reads from the tile, one prefetch for each cache line of 64 bytes. If a loop
-    between the two repeats the same iterations (`j` below), its repetitions share the prefetches: each takes a
-    different line in turn. Take this step before `vectorize`.
+    Use it where packing (`stage … read`) waits for memory, or where rows are read in place that hardware prefetchers
+    do not follow: the transfer then overlaps with the computation before. The second LOOP surrounds both the packing
+    and the first LOOP. Each iteration of the first LOOP prefetches the source of the elements that it reads, one
+    prefetch for each cache line of 64 bytes. If a loop between the two repeats the same iterations (`j` below), its
+    repetitions share the prefetches: each takes a different line in turn. Take this step before `vectorize`.
 
         (prefetch_at p io B 1)
         (for io 0 M 1 serial                                      (for io 0 M 1 serial
@@ -56,8 +56,8 @@ def prefetch_at(program: LoopProgram, at: str, loop: str, buffer: str, distance:
                                                                         (for y 0 4 1 serial
                                                                           (for x 0 8 1 serial … (aref B_tile p y x)))))
 
-    Refused: no tile of BUFFER, or more than one, is read in the first LOOP; its source does not depend on the second
-    LOOP; an index reads memory; a loop inside the first has no constant length; more than 16 prefetches in one
+    Refused: BUFFER is not read in the first LOOP, or more than one tile of it is; its source does not depend on the
+    second LOOP; an index reads memory; a loop inside the first has no constant length; more than 16 prefetches in one
     iteration; a COUNT outside 1 … 1024.
     """
     step = f"prefetch_at {at} {buffer}"
@@ -73,7 +73,7 @@ def prefetch_at(program: LoopProgram, at: str, loop: str, buffer: str, distance:
         raise refuse(f"a distance is from 1 to {MAX_DISTANCE} iterations, not {distance}")
     if reads_memory(outer.step):
         raise refuse(f"the step of '{loop}' reads memory")
-    place = _copied(program, outer, inner, buffer, refuse)
+    place = _read(program, outer, inner, buffer, refuse)
     if not mentions(place, (loop,)):
         raise refuse(f"{place} does not move with '{loop}'")
     later = {Var(loop, "i64"): canonical(Var(loop, "i64") + outer.step * distance)}
@@ -95,8 +95,9 @@ def prefetch_at(program: LoopProgram, at: str, loop: str, buffer: str, distance:
     return replaced(program, inner, inner.replace(body=(*map(Prefetch, asked), *inner.body))), NOTHING
 
 
-def _copied(program: LoopProgram, outer: For, inner: For, buffer: str, refuse: Refusing) -> Aref:
-    """The element of a buffer whose packed copy is read in the inner loop, over the loops around that read."""
+def _read(program: LoopProgram, outer: For, inner: For, buffer: str, refuse: Refusing) -> Aref:
+    """The element of a buffer that is read in the inner loop, or whose packed copy is, over the loops around that
+    read."""
     locals_ = {n.name for n in locals_in(outer)}
     stored, places = {w.ref for w in writes(inner) if not isinstance(w, Transpose)}, dict[Aref, None]()
     for store in [n for n in outer.unique() if isinstance(n, Setf)]:
@@ -111,10 +112,11 @@ def _copied(program: LoopProgram, outer: For, inner: For, buffer: str, refuse: R
                 known: dict[Node, Expr] = dict(zip(store.ref.index, use.index, strict=True))
                 places |= dict.fromkeys([n.replace(index=tuple([canonical(substitute(i, known)) for i in n.index]))
                                          for n in sources])
+    places = places or dict.fromkeys([n for n in accesses(inner, buffer) if isinstance(n, Aref) and n not in stored])
     if not places:
-        raise refuse(f"'{inner.name}' reads no copy of {buffer}", "stage it before, and vectorize afterwards")
+        raise refuse(f"'{inner.name}' reads neither {buffer} nor a copy of it", "take this step before vectorize")
     if len(places) > 1:
-        raise refuse(f"'{inner.name}' reads more than one copy of {buffer}: {', '.join(map(str, list(places)[:3]))}")
+        raise refuse(f"'{inner.name}' reads more than one tile of {buffer}: {', '.join(map(str, list(places)[:3]))}")
     (place,) = places
     if any(reads_memory(i) for i in place.index):
         raise refuse(f"the index of {place} reads memory")
