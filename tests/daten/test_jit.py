@@ -31,6 +31,7 @@ OPTIMIZERS: dict[str, Callable[[Any], optim.Optimizer]] = {
     "sgd": lambda p: optim.SGD(p, lr=0.1, momentum=0.9), "adamw": lambda p: optim.AdamW(p, lr=0.01), "lion": lambda p: optim.Lion(p, lr=0.01)}
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("kind", OPTIMIZERS)
 def test_steps_are_those_without_it(kind: str, python: list[int]) -> None:
     """Parameters, states, learning rates, random keys and running statistics go on from call to call."""

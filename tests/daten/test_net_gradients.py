@@ -10,7 +10,7 @@ import pytest
 import daten
 from daten import Tensor, apply, gradients
 
-EVERY_DAY, EVERY_NIGHT = 60, 2000
+EVERY_DAY, EVERY_NIGHT = 30, 2000
 STEP, TOLERANCE = 1e-3, 1e-6
 Shape = tuple[int, ...]
 

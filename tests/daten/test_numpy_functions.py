@@ -82,6 +82,7 @@ def test_functions(cases: dict[str, Callable[[Any], Any]]) -> None:
             assert b.dtype == np.asarray(a).dtype, name
 
 
+@pytest.mark.slice(3)
 @pytest.mark.parametrize("name", OTHERWISE)
 def test_what_numpy_means_otherwise(name: str) -> None:
     want, found = OTHERWISE[name](lambda x: x), OTHERWISE[name](Tensor)

@@ -92,6 +92,7 @@ def test_windows_with_a_step_are_in_phases() -> None:
     assert merged == "(compute f32 ((i N) (j C) (k H) (l W)) (read v0 (mod k 2) (mod l 2) i j (floordiv k 2) (floordiv l 2)))"
 
 
+@pytest.mark.slice(3)
 @pytest.mark.slow
 @pytest.mark.parametrize(("call", "sizes"), [
     ("conv2d(x, f, stride=[2, 2], padding=[1, 1])", "C = 2, H = 7, W = 8, K = 3, L = 3"), ("conv2d(x, f, stride=[3, 2], padding=[0, 2])", "C = 2, H = 10, W = 7, K = 5, L = 3"),
@@ -173,6 +174,7 @@ NONE = {"signbit", "nextafter", "spacing", "frexp"} | {e.name for e in library.e
 FAMILIES = [f for f in sorted({e.family for e in library.entries()}) if f not in ("random", "rejection", "bits", "creation", "transforms", "sorting", "sparse", "linear_algebra", "recurrent")]
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_gradients_of_the_library(family: str, nightly: bool) -> None:
     entries = [e for e in library.entries() if e.family == family and e.name not in NONE]
@@ -216,6 +218,7 @@ def instances(name: str, dtype: str, ranks: tuple[int, ...] = (1, 2, 3)) -> list
     return found
 
 
+@pytest.mark.slice(3)
 @pytest.mark.parametrize("dtype", ["bf16", "f16"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_gradients_of_16_bit_floats_are_verified(family: str, dtype: str, nightly: bool) -> None:

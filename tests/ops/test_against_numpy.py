@@ -278,11 +278,11 @@ def test_remainders_are_those_of_numpy_to_the_last_bit(name: str, dtype: type) -
 
 def test_fourier_transforms_of_lengths_of_all_kinds(nightly):
     """Powers of 2 and 4, odd factors, the greatest prime that is one, primes above, and products with them."""
-    for n in (1, 2, 12, 45, 251, 514) if not nightly else (1, 2, 3, 4, 5, 8, 12, 16, 45, 64, 77, 141, 250, 251, 257, 263, 482, 514, 539, 1000, 1018, 1024, 2048, 3001):
+    for n in (2, 45, 514) if not nightly else (1, 2, 3, 4, 5, 8, 12, 16, 45, 64, 77, 141, 250, 251, 257, 263, 482, 514, 539, 1000, 1018, 1024, 2048, 3001):
         x = real(2, n) + 1j * real(2, n)
         expected = np.fft.fft(x, norm="ortho")
         assert np.abs(caten.ops.fft(x, norm="ortho") - expected).max() < 3e-15 * np.abs(expected).max(), n
-    for n in (2, 3, 7, 65, 264):
+    for n in (2, 3, 7, 65, 264) if nightly else (7, 264):
         x = real(3, n) + 1j * real(3, n)
         np.testing.assert_allclose(caten.ops.irfft(x), np.fft.irfft(x), atol=1e-14)
 

@@ -167,6 +167,7 @@ def test_a_process_that_was_forked_later_is_told_so(run: Callable[..., Any]) -> 
     os.close(reader)
 
 
+@pytest.mark.slice(3)
 @pytest.mark.parametrize(("shape", "axis"), [((130, 300), None), ((3, 5, 7000), None), ((0, 4), None), ((1300, 300), 0), ((1, 300), 0), ((0, 3), 0), ((5, 1300, 7), 1)])
 @in_a_child
 def test_long_sums_are_shared_by_groups(run: Callable[..., Any], shape: tuple[int, ...], axis: int | None) -> None:

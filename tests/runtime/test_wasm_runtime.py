@@ -78,6 +78,7 @@ def test_a_condition_that_fails_is_the_same_error(wasm: Wasm) -> None:
         wasm(SCALE)(2.0, np.zeros(0, np.float32))
 
 
+@pytest.mark.nightly
 def test_an_array_that_32_bits_cannot_address_is_named(wasm: Wasm) -> None:
     scale = wasm(SCALE)
     large = np.zeros(1 << 30, np.float32)                  # of pages that nothing has touched

@@ -25,6 +25,7 @@ def spec(dtype: str, along_rows: bool, value: str) -> str:
     return BODY % (dtype, "M K", "<1 0>" if along_rows else "", dtype, dtype, value)
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize(("dtype", "along_rows", "value", "config"), [
     ("float32", False, "A @ B", {}), ("float32", False, "A @ B", {"OMP": "1"}), ("float64", False, "A @ B", {}),
     ("float32", True, "A @ B", {}), ("float32", False, "np.tanh(A @ B) + 1", {}), ("float32", False, "A @ B", {"MARCH": "x86_64_v3"}),
