@@ -14,6 +14,7 @@ from caten.loop.affine import canonical, text_of
 from caten.loop.context import Context
 from caten.tensor.canonical_values import canonical_values
 from caten.tensor.index_maps import renamed, with_reads
+from caten.tensor.unit_axes import without_sums_of_one_term
 from caten.tensor.values import (
     Compute,
     FailIf,
@@ -133,9 +134,10 @@ class _Assembling:
                 copy = Read(name, tuple([a.var for a in axes]), r.dtype)
                 name = self.table.define(Compute(r.dtype, axes, copy))[0]
             outputs.append(Output(f"out{n}{self.suffix}", name))
-        return canonical_values(self.base.replace(clauses=(
+        whole = self.base.replace(clauses=(
             Outputs(tuple([b.name for b in results])), *self.base.clauses, *results, *self.ensured,
-            *self.table.definitions, *self.checks, *outputs)))
+            *self.table.definitions, *self.checks, *outputs))
+        return canonical_values(without_sums_of_one_term(whole, self.table.axis_names))
 
     def name(self, r: Ref) -> str:
         """What an array or a value is called."""

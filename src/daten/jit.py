@@ -195,7 +195,7 @@ class _Traced:
 
     def fits(self) -> bool:
         """Have the tensors that stay the shapes and types that they had?"""
-        return all(t.shape == shape and t._ref.dtype == dtype for t, shape, dtype in self.shapes)
+        return all((r := t._ref).shape == shape and r.dtype == dtype for t, shape, dtype in self.shapes)
 
     def run(self, arrays: Sequence[np.ndarray], sizes: Mapping[str, int] | None = None) -> Any:
         """Do it again."""
@@ -214,7 +214,7 @@ class _Result:
     def tensor(self, now: Replay) -> Tensor:
         """The result of a run."""
         array = self.source(now)
-        if any(array is a for a in now.arguments):
+        if id(array) in now.given:
             array = array.copy()                            # a later change of the caller's array is none of it
         array.flags.writeable = False
         return Tensor(Ref(Leaf(array, self.dtype)))
@@ -249,7 +249,7 @@ def _traced(function: Callable[..., Any], inputs: Any, named: Any, arrays: Seque
         made = _mapped(made, Symbolic, value_of_all)
     finally:
         ACTIVE.reset(token)
-    shapes = tuple([(t, t.shape, t._ref.dtype) for t, _ in trace.held.values()])
+    shapes = tuple([(t, t._ref.shape, t._ref.dtype) for t, _ in trace.held.values()])
     trace.formulas = None                                   # what they hold is needed by no run
     return made, _Traced(trace, shapes, result, formulas is not None and not formulas.degenerate)
 

@@ -27,13 +27,17 @@ Source = Callable[["Replay"], np.ndarray]
 
 @dataclass
 class Replay:
-    """What is there when a trace is run: the arguments, the sizes that vary, the arrays that were drawn, and the
-    results of each call."""
+    """What is there when a trace is run: the arguments, the sizes that vary, the arrays that were drawn, the results of
+    each call, and the ids of the arguments."""
 
     arguments: Sequence[np.ndarray]
     sizes: Mapping[str, int] = field(default_factory=dict)
     drawn: list[np.ndarray] = field(default_factory=list)
     results: list[tuple[np.ndarray, ...]] = field(default_factory=list)
+    given: frozenset[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.given = frozenset(map(id, self.arguments))
 
 
 class Trace:

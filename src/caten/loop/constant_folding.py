@@ -3,19 +3,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from math import isfinite
+from math import isfinite, isqrt
 
 from ..core import integer_arithmetic
 from ..core.dtypes import is_float, rounded
 from ..core.expr import Cast, Const, Expr, Op
+from ..core.monoids import identity
 from ..core.scalars import COMPARISONS
 
 
 def fold(expr: Expr) -> Expr:
-    """The constant that an operator or cast of constants equals; otherwise the expression."""
+    """The constant that an operator or cast of constants equals, or the argument that it equals whatever that is;
+    otherwise the expression."""
     match expr:
         case Op("where", (Const(value=chosen), a, b)):
             return a if chosen else b
+        case Op("max" | "min" as fn, (a, b)) if identity(fn, expr.dtype) in (a, b):
+            return b if a is identity(fn, expr.dtype) else a
         case Op(fn, args):
             known = tuple([a for a in args if isinstance(a, Const)])
             if len(known) < len(args):
@@ -32,9 +36,17 @@ def fold(expr: Expr) -> Expr:
     return expr
 
 
+def _root(x: Fraction) -> Fraction:
+    """The square root of a square. ValueError for other numbers."""
+    root = Fraction(isqrt(x.numerator), isqrt(x.denominator))
+    if root * root != x:
+        raise ValueError
+    return root
+
+
 FLOATS: dict[str, Callable[..., Fraction]] = {
     "neg": lambda x: -x, "abs": lambda x: abs(x), "add": lambda x, y: x + y, "sub": lambda x, y: x - y,
-    "mul": lambda x, y: x * y, "div": lambda x, y: x / y, "fma": lambda x, y, z: x * y + z}
+    "mul": lambda x, y: x * y, "div": lambda x, y: x / y, "fma": lambda x, y, z: x * y + z, "sqrt": _root}
 
 
 def _exact(fn: str, args: tuple[Const, ...]) -> Const | None:
@@ -46,7 +58,7 @@ def _exact(fn: str, args: tuple[Const, ...]) -> Const | None:
     try:
         result = FLOATS[fn](*[Fraction(a.value) for a in args])
         value = float(result)
-    except (OverflowError, ZeroDivisionError):
+    except (OverflowError, ValueError, ZeroDivisionError):
         return None
     is_number = value and Fraction(value) == result and rounded(value, dtype) == value
     return Const(value, dtype) if is_number else None

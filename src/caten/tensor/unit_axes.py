@@ -1,15 +1,15 @@
-"""Values without axes of extent 1, as reductions with `keepdims` have them.
+"""Values without axes of extent 1, as reductions with `keepdims` have them, and without sums of one term.
 
     (define v0 (reduce f32 ((i M) (j 1)) ((p N)) add true (read X i p)))
     (define v1 (compute f32 ((i M) (j N)) (- (read X i j) (read v0 i 0))))
 ->  (define v0 (reduce f32 ((i M)) ((p N)) add true (read X i p)))
     (define v1 (compute f32 ((i M) (j N)) (- (read X i j) (read v0 i))))
 
-Outputs, and what a scatter or a nest reads, stay as they are.
+Outputs, and what a scatter or a nest reads, keep their axes.
 """
 from __future__ import annotations
 
-from ..core.expr import Expr, index
+from ..core.expr import TRUE, Expr, index
 from ..core.node import Node, substitute
 from .index_maps import in_canonical_form, with_reads
 from .values import (
@@ -30,6 +30,7 @@ ZERO, ONE = index(0), index(1)
 
 def without_unit_axes(program: TensorProgram, names: AxisNames) -> TensorProgram:
     """The program with axes of extent 1 in outputs alone."""
+    program = without_sums_of_one_term(program, names)
     fixed = {o.value for o in program.outputs} | {name for d in program.definitions
                                                   for name in whole_operands_of(d.value)}
     kept: dict[str, tuple[int, ...]] = {}                # the axes that stay, of values with others
@@ -51,6 +52,33 @@ def without_unit_axes(program: TensorProgram, names: AxisNames) -> TensorProgram
                    if n.value in kept else n for n in program.all(Named)])
     clauses = [c for c in program.clauses if not isinstance(c, Define | Named)]
     return program.replace(clauses=(*clauses, *named, *made))
+
+
+def without_sums_of_one_term(program: TensorProgram, names: AxisNames) -> TensorProgram:
+    """Reductions over the axes that have several terms; the term itself where none has."""
+    made: dict[Define, Define] = {}
+    several: dict[str, tuple[int, ...]] = {}              # the reduced axes that stay
+    for d in program.definitions:
+        match d.value:
+            case Reduce(type=dtype, over=over, cond=cond, expr=expr) if cond is TRUE and expr.dtype == dtype and any(
+                    a.extent is ONE for a in over):
+                several[d.name] = tuple([n for n, a in enumerate(over) if a.extent is not ONE])
+                made[d] = d.replace(value=_of_terms(d.value, several[d.name], names))
+    if not made:
+        return program
+    ranks = {d.name: len(d.value.axes) for d in made if isinstance(d.value, Reduce)}
+    named = {n: n.replace(axes=(*n.axes[:ranks[n.value]], *[n.axes[ranks[n.value] + k] for k in several[n.value]]))
+             for n in program.all(Named) if n.value in several}
+    return program.replace(clauses=tuple([made[c] if isinstance(c, Define) and c in made else
+                                          named.get(c, c) if isinstance(c, Named) else c for c in program.clauses]))
+
+
+def _of_terms(value: Reduce, several: tuple[int, ...], names: AxisNames) -> Value:
+    over = names.over([value.over[n].extent for n in several])
+    new: dict[Node, Expr] = {a.var: ZERO for a in value.over}
+    new |= {value.over[n].var: a.var for n, a in zip(several, over, strict=True)}
+    expr = in_canonical_form(substitute(value.expr, new))
+    return value.replace(over=over, expr=expr) if over else Compute(value.type, value.axes, expr)
 
 
 def _without(value: Value, kept: tuple[int, ...], names: AxisNames) -> Value:
