@@ -51,7 +51,7 @@ class Jitted:
         """A call of a function that is traced once for many sizes."""
         arrays: list[np.ndarray] = []
         general, sizes = self.variable.of_call(inputs, named, arrays)
-        special = {name: n for name, n in sizes.items() if n <= 1}
+        special = {name: n for name, n in sizes.items() if n <= 1}      # an axis of 1 is repeated where others are not
         known = self._fitting((general, tuple(special.items()))) or self._fitting((general, ()))
         if known is None:
             alone = _flat((inputs, named), [])
@@ -64,6 +64,7 @@ class Jitted:
         return known.run(arrays, sizes)
 
     def _fitting(self, key: Hashable) -> _Traced | None:
+        """The trace with this key, if it is right for the tensors that stay, as they are now."""
         known = self.traces.get(key)
         return known if known is not None and known.fits() else None
 
