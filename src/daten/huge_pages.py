@@ -33,7 +33,10 @@ def _huge(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray | None:
     count = prod(shape) * dtype.itemsize
     if count < PAGE or not hasattr(mmap, "MADV_HUGEPAGE"):
         return None
-    memory = mmap.mmap(-1, count + PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        memory = mmap.mmap(-1, count + PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError:                                         # out of memory: NumPy says so
+        return None
     every = np.frombuffer(memory, np.uint8)
     start = -every.ctypes.data % PAGE
     with suppress(OSError):                                 # of a kernel without them

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from daten import Tensor, no_grad, random, realization, weights
-from daten.models.gpt2 import GPT2, Size, size_of
+from daten.models.gpt2 import GPT2, Cache, Size, size_of
 
 SMALL = Size(layers=2, heads=2, width=128, vocabulary=97, context=64)
 
@@ -54,3 +54,20 @@ def test_gpt2_is_what_numpy_computes(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     drawn = list(model.generate(tokens[:3], 5, temperature=1.0, top_k=10, seed=1))
     assert drawn == list(model.generate(tokens[:3], 5, temperature=1.0, top_k=10, seed=1))
     assert drawn != list(model.generate(tokens[:3], 5, temperature=1.0, top_k=10, seed=2))
+
+
+def test_a_cache_keeps_the_rows_of_all_tokens_and_no_more_than_fit() -> None:
+    draw = np.random.default_rng(0)
+    cache, given = Cache(5), [[tuple(Tensor(draw.standard_normal((n, 2, 3))) for _ in range(2)) for _ in range(3)] for n in (2, 1, 2)]
+    with pytest.raises(ValueError, match="knows 5 places"):
+        cache.append([tuple(Tensor(np.zeros((6, 2, 3))) for _ in range(2))] * 3)
+    assert cache.past is None
+    for rows in given:
+        cache.append(rows)
+    assert cache.past is not None
+    for layer, kept in enumerate(cache.past):
+        for part in range(2):
+            np.testing.assert_array_equal(kept[part], np.concatenate([rows[layer][part].numpy() for rows in given]))
+    with pytest.raises(ValueError, match="knows 5 places"):
+        cache.append([tuple(t[:1] for t in pair) for pair in given[0]])
+    assert cache.length == 5

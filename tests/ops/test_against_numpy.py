@@ -108,6 +108,21 @@ def sampled() -> np.ndarray:
     return made
 
 
+def with_past(q: np.ndarray, k: np.ndarray, v: np.ndarray, past_k: np.ndarray, past_v: np.ndarray, scale: float = 0.5) -> np.ndarray:
+    """Causal attention over the past and the present, joined."""
+    joined_k, joined_v = np.concatenate([past_k, k]).transpose(1, 2, 0), np.concatenate([past_v, v]).transpose(1, 0, 2)
+    seen = np.arange(joined_v.shape[1]) <= len(past_k) + np.arange(len(q))[:, None]
+    return (softmax(np.where(seen, q.transpose(1, 0, 2) @ joined_k * scale, -np.inf)) @ joined_v).transpose(1, 0, 2)
+
+
+@pytest.mark.parametrize(("new", "old"), [(1, 6), (4, 6), (3, 0), (1, 0)])
+def test_attention_with_a_past_is_that_of_all_tokens(new: int, old: int) -> None:
+    draw = np.random.default_rng(5)
+    given = [draw.standard_normal((n, 2, size)) for n, size in ((new, 4), (new, 4), (new, 3), (old, 4), (old, 3))]
+    np.testing.assert_allclose(caten.ops.attention_with_past(*given), with_past(*given), rtol=1e-12)
+    np.testing.assert_allclose(caten.ops.attention_with_past(*given, scale=2.0), with_past(*given, scale=2.0), rtol=1e-12)
+
+
 CASES: list[tuple[str, tuple[Any, ...], dict[str, Any], Callable[[], Any]]] = [
     ("attention", (Q, K, V), {}, lambda: softmax(Q @ K.swapaxes(1, 2) / 2) @ V),
     ("attention", (Q, K, V), {"causal": True, "scale": 0.3}, lambda: softmax(np.where(np.arange(7) <= np.arange(5)[:, None], Q @ K.swapaxes(1, 2) * 0.3, -np.inf)) @ V),

@@ -113,10 +113,9 @@ class Cache:
     def append(self, rows: Rows) -> Cache:
         """Keep what `GPT2.forward` gave for the next tokens. ValueError as of `fit`."""
         new = [(keys.numpy(), values.numpy()) for keys, values in rows]
-        if not self._rows:
-            self._rows = [(self._room(keys), self._room(values)) for keys, values in new]
         start, count = self.length, len(new[0][0])
         self.fit(count)
+        self._rows = self._rows or [(self._room(keys), self._room(values)) for keys, values in new]
         self.length += count
         for own, pair in zip(self._rows, new, strict=True):
             for array, added in zip(own, pair, strict=True):
