@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 import caten
+from caten import driver, loading
+from caten.frontend.spec import SpecText
+from caten.options import Options
 
 ROWS, SUMS, COLUMNS = (2, 3, 4, 9, 33, 128), (128, 129, 135, 400), (130, 544, 1025, 2079)
 BODY = """
@@ -39,6 +42,19 @@ def test_products_are_those_of_numpy(dtype: str, along_rows: bool, value: str, c
         wanted = eval(value, {"A": a, "B": b, "np": np})
         made = operator(np.asfortranarray(a) if along_rows else a, b)
         np.testing.assert_allclose(made, wanted, rtol=1e-4, atol=1e-3, err_msg=f"{rows} x {summed} x {columns}")
+
+
+@pytest.mark.parametrize(("dtype", "value", "march"), [
+    ("float32", "A @ B", "x86_64_v4"), ("float64", "A @ B", "x86_64_v4"), ("float32", "np.tanh(A @ B) + 1", "x86_64_v3")])
+def test_the_next_rows_are_prefetched(dtype: str, value: str, march: str) -> None:
+    """Each line of eight rows, once for a tile of columns."""
+    options = Options(opt=2, config=(("MARCH", march),))
+    (program,) = loading.load_programs(SpecText("f.toml", spec(dtype, False, value), "toml"), options)
+    text = driver.render([program], options)
+    lines = {line.strip() for line in text.splitlines() if "__builtin_prefetch(B + (8 * " in line}
+    columns = 64 // np.dtype(dtype).itemsize
+    lanes = (64 if march == "x86_64_v4" else 32) // np.dtype(dtype).itemsize
+    assert len(lines) == 8 * 2 * lanes // columns
 
 
 VECTOR = """
