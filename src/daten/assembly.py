@@ -14,7 +14,7 @@ from caten.loop.affine import canonical, text_of
 from caten.loop.context import Context
 from caten.tensor.canonical_values import canonical_values
 from caten.tensor.index_maps import renamed, with_reads
-from caten.tensor.unit_axes import without_sums_of_one_term
+from caten.tensor.unit_axes import without_unit_axes
 from caten.tensor.values import (
     Compute,
     FailIf,
@@ -137,7 +137,7 @@ class _Assembling:
         whole = self.base.replace(clauses=(
             Outputs(tuple([b.name for b in results])), *self.base.clauses, *results, *self.ensured,
             *self.table.definitions, *self.checks, *outputs))
-        return canonical_values(without_sums_of_one_term(whole, self.table.axis_names))
+        return canonical_values(without_unit_axes(whole, self.table.axis_names))
 
     def name(self, r: Ref) -> str:
         """What an array or a value is called."""

@@ -113,8 +113,8 @@ def test_a_sum_across_memory_keeps_results_in_registers() -> None:
     assert not any(isinstance(n, Fold) for n in several.unique())
     # rows that are read side by side
     assert [loop.hi for loop in loops_in(several) if loop.name == "ii"] == [index(8)]
-    # of one column the rows, in blocks; few columns in one go
-    assert parallel_loops(after) == ["iso", "jvo", "jo"]
+    # of one column the rows, in blocks; few columns in one go; those of a cached array in strips, and the last ones
+    assert parallel_loops(after) == ["iso", "jvo", "jfo", "jfto", "jo"]
     assert_same(before, after, SMALL)
 
 
@@ -136,7 +136,7 @@ def test_rows_of_a_matrix_are_cut_into_pieces_and_those_of_more_axes_are_not() -
 def test_threads_share_few_columns_in_shorter_blocks() -> None:
     nest = "(for i 0 M 1 serial (for j 0 N 1 serial (incf (aref v j) (aref A i j) max)))"
     after = scheduled(program(nest, facts=THREADS))
-    assert parallel_loops(after) == ["iso", "jvo", "jso", "jo"]
+    assert parallel_loops(after) == ["iso", "jvo", "jfo", "jfto", "jso", "jo"]
     assert [loop.hi for loop in loops_in(after) if loop.name == "jso"] == [Op("floordiv",
                                                                               (Var("N", "i64") + 511, index(512)))]
     assert_same(program(nest, facts=THREADS), after, SMALL)
@@ -178,8 +178,8 @@ def test_columns_are_sums_of_rows_far_apart(monkeypatch: pytest.MonkeyPatch) -> 
     assert "(split i 12)" in fact
     assert "(split ii 3)" in fact
     assert "(split it 8)" in fact
-    # few columns; the last ones, of far rows and of those that are left
-    assert len(re.findall(r"\(split j\w* 16 pad\)", fact)) == 4
+    # few columns; the last ones, of a cached array, of far rows and of those that are left
+    assert len(re.findall(r"\(split j\w* 16 pad\)", fact)) == 5
     assert " 8192 min)" in fact
     assert_same(program(nest, facts=ZEN), after, SMALL)
     shared = taken(scheduled(program(nest, facts=ZEN.replace("false true", "true true"))))
@@ -187,12 +187,14 @@ def test_columns_are_sums_of_rows_far_apart(monkeypatch: pytest.MonkeyPatch) -> 
     assert " 2048 min)" in shared
     two = "(for i 0 M 1 serial (for j 0 N 1 serial (incf (aref v j) (* (aref A i j) (aref u j)))))"
     assert "(split i 6)" in taken(scheduled(program(two, facts=ZEN)))
+    product = "(for i 0 M 1 serial (for j 0 N 1 serial (incf (aref v j) (* (aref w i) (aref A i j)))))"
+    assert "(split i 12)" in taken(scheduled(program(product, facts=ZEN)))             # a vector is no stream
 
 
 def test_one_column_is_summed_like_a_row() -> None:
     before = program("(for j 0 N 1 serial (for i 0 M 1 serial (incf (aref v j) (aref A i j))))", facts=AVX2)
     after = scheduled(before)
-    assert steps(after).count("specialize") == 3
+    assert steps(after).count("specialize") == 4
     assert {loop.name for loop in loops_in(after) if any(isinstance(n, Fold) for n in loop.unique())} == {"iso"}
     assert_same(before, after, ((0, 1, 0), (1, 1, 0), (70, 1, 0), (150, 1, 0)))
 

@@ -162,6 +162,7 @@ PLANS: tuple[tuple[str, NestKind, Any, Machine, dict[str, tuple[str, str]]], ...
         "single_column": ("(single-column (reduction (row-reduction (lanes 16) (vectors 4) (tree) (block 65536))))",
                           "(= N 1)"),
         "narrow_columns": ("(vector-accumulator (lanes 16))", "(<= N 32)"),
+        "strips": ("(vector-accumulator (lanes 16) (vectors 4))", "(<= (* N M) 196608)"),
         "single_block": ("(column-reduction (lanes 16) (vectors 2) (rows 8) (block 512))", "(<= N 2048)"),
         "columns": ("(column-reduction (lanes 16) (vectors 2) (rows 8) (block 2048))", "")}),
     ("a sum of three columns", reductions.COLUMN_SUMS, total(16, (axis("n", 3),), (M,), False, axis("n", 3)), V4,

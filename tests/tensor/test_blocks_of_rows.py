@@ -127,10 +127,58 @@ def test_the_layers_of_a_perceptron_stay_apart() -> None:
     assert blocked(resolve(read(text.format(n=8))[0])) == [True]                        # type: ignore[arg-type]
 
 
-def test_weights_that_are_an_output_are_stored() -> None:
-    text = show(attention()).replace("(buffer O", "(buffer P f32 (H T T) (0 1 2) out) (buffer O").replace(
-        "(output O v6)", "(output O v6) (output P v5)")
-    assert not any(blocked(resolve(read(text)[0])))                                     # type: ignore[arg-type]
+WITH_WEIGHTS = ("(buffer O", "(buffer P f32 (H T T) (0 1 2) out) (buffer O"), ("(output O v6)", "(output O v6) (output P v5)")
+
+
+def with_weights(map: str = FREE) -> TensorProgram:
+    """Attention whose weights are an output too."""
+    text = show(attention(map=map))
+    for old, new in WITH_WEIGHTS:
+        text = text.replace(old, new)
+    program = resolve(read(text)[0])
+    assert isinstance(program, TensorProgram)
+    return program
+
+
+@pytest.mark.parametrize("map", [FREE, MASKED.format(more=0)], ids=["free", "causal"])
+def test_weights_that_are_an_output_are_stored(map: str) -> None:
+    """By the kernel of attention, for all keys: the running form has no weights, and beyond the last key these are 0."""
+    program = with_weights(map)
+    (group,) = joined(kernels_of(program), program, RUNNING)
+    assert isinstance(group, Group)
+    assert group.blocked is not None
+    assert group.stored == {"v5", "v6"}
+    for T in (1, 3, 9):
+        given = arrays(T)
+        P = np.full((2, T, T), 7, np.float32)
+        values = {**given, "O": np.full((2, T, DEPTH), 7, np.float32), "P": P, "H": 2, "T": T, "D": DEPTH}
+        made = lower(program, RUNNING)
+        loop_verifier.verify(made)
+        assert interpret.run(made, values) == 0
+        more = 0 if map != FREE else None
+        np.testing.assert_allclose(values["O"], expected(given, more), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(P @ given["V"], values["O"], rtol=1e-5, atol=1e-6)
+        assert more is None or not P[:, *np.triu_indices(T, 1)].any()
+
+
+@pytest.mark.parametrize("reader", ["v1", "v3"])
+def test_what_is_read_before_the_last_product_is_not_in_its_kernel(reader: str) -> None:
+    """The scores are stored for others, or another kernel reads the exponentials before the weights are used."""
+    program = attention()
+    text = show(program).replace("(buffer O", "(buffer C f32 (T T) (0 1) out) (buffer O").replace("(output O v6)", "(output O v6) (output C c)")
+    before, after = text.split("  (define v6")
+    scatter = f"  (define c (reduce f32 ((j T) (k T)) ((h H)) add true (read {reader} h k j)))\n"
+    changed = resolve(read(before + scatter + "  (define v6" + after)[0])
+    assert isinstance(changed, TensorProgram)
+    made = lower(changed, WHOLE)
+    loop_verifier.verify(made)
+    given = arrays(9)
+    values = {**given, "O": np.zeros((2, 9, DEPTH), np.float32), "C": np.zeros((9, 9), np.float32), "H": 2, "T": 9, "D": DEPTH}
+    assert interpret.run(made, values) == 0
+    np.testing.assert_allclose(values["O"], expected(given), rtol=1e-5, atol=1e-6)
+    S = 0.5 * np.einsum("hid,hjd->hij", given["Q"].astype(np.float64), given["K"])
+    wanted = S if reader == "v1" else np.exp(S - S.max(axis=-1, keepdims=True))
+    np.testing.assert_allclose(values["C"], wanted.sum(axis=0).T, rtol=1e-4, atol=1e-5)
 
 
 def test_the_text_of_kernels_is_taken_back() -> None:

@@ -20,7 +20,16 @@ from ..loop.simplify import simplify_program
 from ..loop.statements import Aref, For, LoopProgram, Setf
 from ..loop.verifier import where_shown
 from . import planning_processes
-from .analysis.classify import Chain, chain_of, contraction, outermost, reduction
+from .analysis.classify import (
+    Chain,
+    Contraction,
+    Reduction,
+    chain_of,
+    contraction,
+    outermost,
+    reduction,
+    shares_operand,
+)
 from .analysis.loop_queries import loops_in
 from .checked_loops import free_of_checks
 from .draft import Copies, Draft, reason_of, words
@@ -201,10 +210,16 @@ def _is_begun_by_others(program: LoopProgram, loop: For, nests: list[For]) -> bo
 
 
 def _is_epilogue(program: LoopProgram, loop: For, nests: list[For]) -> bool:
-    """Does a nest map the results of the contraction before it?"""
+    """Does a nest map the results of the product before it?"""
     at = nests.index(loop)
-    total = contraction(program, chain_of(nests[at - 1])) if at else None
+    total = _product(program, chain_of(nests[at - 1])) if at else None
     return total is not None and chain_of(loop).is_leaf and total.out.buffer in reads(loop) & writes(loop)
+
+
+def _product(program: LoopProgram, chain: Chain) -> Contraction | Reduction | None:
+    """The nest as a contraction or a matrix-vector product; None if it is neither."""
+    total = reduction(chain)
+    return contraction(program, chain) or (total if total is not None and shares_operand(chain, total) else None)
 
 
 def nest_and_copy(draft: Draft, name: str, machine: Machine) -> None:
@@ -302,8 +317,9 @@ def _begun_apart(draft: Draft, chain: Chain) -> str:
     match chain.body:
         case (Setf(ref=Aref() as ref, value=Const()), For() as last):
             rest = chain_of(last)
-            whole = contraction(draft.program, Chain((*chain.loops, *rest.loops), rest.body))
-            if whole is not None and whole.out == ref:
+            whole = Chain((*chain.loops, *rest.loops), rest.body)
+            total = reduction(whole)
+            if total is not None and total.out == ref and total.kept == chain.names and _product(draft.program, whole):
                 for name in reversed(chain.names):
                     made = draft.take("fission", name, 1)
                 assert isinstance(made, OneLoop)

@@ -20,6 +20,7 @@ from ..core.expr import Const, Expr, Op, Var, index
 from ..core.monoids import identity
 from ..core.node import Node, substitute
 from ..core.program import Bind, Buffer, Fusion, InOrder, Target
+from ..core.unique_names import Names
 from ..loop.affine import canonical, expression, linear
 from ..loop.statements import ONE, ZERO, Aref, For, If, Local, Setf, Stmt
 from .blocks_of_rows import Blocks
@@ -46,7 +47,8 @@ class BlockLowering:
         self.keys = key_axes(group)
         target = builder.program.first(Target)
         self.machine = target.machine if target is not None else None
-        self.last_key = last_key(group, self.keys) if self.keys and builder.program.first(InOrder) is None else None
+        whole = builder.program.first(InOrder) is not None or not group.stored.isdisjoint(self.keys)
+        self.last_key = last_key(group, self.keys) if self.keys and not whole else None
         self.requests = requests_of(builder.program)
         self.rows = self.requests.rows or blocks.rows_of(self.machine, self.last_key is None)
         names = {m.name for m in group.members}
@@ -239,17 +241,18 @@ class _Part:
                 elements[rows] = partial(self.element, array, self.known[name])
                 array = rows
             clauses.append(Output(array, _inner(name)))
-        clauses += [self.named(m) for m in self.members]
+        taken = Names({c.name for c in clauses if isinstance(c, Buffer)})
+        clauses += [self.named(m, taken.fresh(builder.wanted(m.name))) for m in self.members]
         clauses += [Define((_inner(name),), value) for name, value in local.items()]
         return renamed_elements(self.of.lower(TensorProgram(program.name, tuple(clauses))), elements)
 
-    def named(self, m: Member) -> Named:
-        """The names of a member, and of the axes that it has in a block."""
+    def named(self, m: Member, name: str) -> Named:
+        """The name of a member, and of the axes that it has in a block."""
         named = self.builder.spec_names.get(m.name)
         fixed, axes = self.fixed(m), axes_of(m.value)
         names = () if named is None else tuple([name for n, name in enumerate(named.axes)
                                                 if n >= len(axes) or axes[n] not in fixed])
-        return Named(_inner(m.name), self.builder.wanted(m.name), names)
+        return Named(_inner(m.name), name, names)
 
     def element(self, array: str, m: Member, at: tuple[Expr, ...]) -> Aref:
         """The element of an array that is an element of a member of the block."""

@@ -1,11 +1,12 @@
-"""Blocks of rows: two contractions, and what lies between them, in one kernel.
+"""Blocks of rows: contractions, and what lies between them, in one kernel.
 
     attention:    for each block of 64 rows:  S = Q K^T  |  max, exp, sum over each row of S  |  O = S V
 
-The kernels between a contraction and a later one that reads its results row by row are joined, so that the results are
-needed for the rows of one block only, and stay in cache. Legal is what shares outer loops (`fusion`): each value reads
-the others at its own row. Each block reads the other operands of both contractions again. That must cost less than
-the intermediate results that are not stored: `Blocks.most_read_again`.
+The kernels between contractions and a later one that reads their results row by row are joined, so that the results are
+needed for the rows of one block only, and stay in cache. What lies between may have other readers, and is stored for
+these. Legal is what shares outer loops (`fusion`): each value reads the others at its own row. Each block reads the
+other operands of all contractions again. That must cost less than the results that are not stored:
+`Blocks.most_read_again`.
 
 The form is that of FlashAttention (Dao et al. 2022) without its running results, which `cascade` adds.
 """
@@ -32,8 +33,8 @@ USUAL_DEPTH = 64        # and what it counts as if rows are summed up between th
 class Blocks:
     """The costs and sizes of blocks of rows. `rows`: in a block (None: as many as suit the register tiles of the
     machine). `columns`: of a block of the running form. `bytes`: of the rows of an intermediate result that stay in
-    cache (None: half of the last private cache). `most_read_again`: the greatest depth of the first contraction plus
-    columns of the second."""
+    cache (None: half of the last private cache). `most_read_again`: the greatest mean depth of the first contractions
+    plus columns of the last."""
 
     rows: int | None = None
     columns: int = 512
@@ -112,8 +113,8 @@ class _Search:
         return next((m for m in k.members if is_contraction(m.value)), None) if isinstance(k, Group) else None
 
     def chains(self, last: int) -> list[tuple[int, ...]]:
-        """For each contraction before that in the kernel `last`: the kernels from it to `last`, if all that they store
-        is for each other."""
+        """The kernels from contractions before that in the kernel `last` to it: from all of them, and from each. All
+        that the contractions store is for the kernels of the chain."""
         if self.contraction(last) is None or not self.may_join(last):
             return []
         between, starts, stack = {last}, set[int](), list(self.reads[last])
@@ -126,16 +127,22 @@ class _Search:
             else:
                 between.add(n)
                 stack += self.reads[n]
-        return [chain for start in sorted(starts) if (chain := self.chain(start, sorted(between)))]
+        several = [sorted(starts)] if len(starts) > 1 else []
+        found = [self.chain(each, sorted(between)) for each in (*several, *[[n] for n in sorted(starts)])]
+        return [chain for chain in found if chain]
 
-    def chain(self, start: int, between: Sequence[int]) -> tuple[int, ...]:
-        """The kernels from `start` to the last one of `between`, none if others read what they store."""
-        needed, last = {start}, between[-1]
+    def chain(self, starts: Sequence[int], between: Sequence[int]) -> tuple[int, ...]:
+        """The kernels from `starts` to the last one of `between`, none if others read what the starts store, or read
+        anything before the last one is done."""
+        needed, last = set(starts), between[-1]
         for n in between:                             # each kernel is after those that it reads
             if not needed.isdisjoint(self.reads[n]):
                 needed.add(n)
         names = {name for n in needed - {last} for name in names_of(self.kernels[n])}
-        if any(name in self.outputs or not self.readers.get(name, set()) <= needed for name in names):
+        inside = {name for n in starts for name in names_of(self.kernels[n])}
+        if any(name in self.outputs or not self.readers.get(name, set()) <= needed for name in inside):
+            return ()
+        if any(n < last for name in names for n in self.readers.get(name, set()) - needed):
             return ()
         names |= {*names_of(self.kernels[last])}
         if not names.isdisjoint(self.requests.keep) or any(a in names and b in names for a, b in self.requests.apart):
@@ -156,14 +163,18 @@ class _Search:
         rows = axis_of_rows(members)
         if rows is None:
             return None
-        first, last = (m for n in (chain[0], chain[-1]) if (m := self.contraction(n)) is not None)
-        assert isinstance(first.value, Reduce) and isinstance(last.value, Reduce)
+        *starts, last = [m for n in chain if (m := self.contraction(n)) is not None]
         columns = [a.extent for a in last.value.axes if a not in outer[last.name]]
         unknown = USUAL_DEPTH if sum(isinstance(m.value, Reduce) for m in members) > 2 else UNKNOWN
-        again = self.count([a.extent for a in first.value.over], unknown) + self.count(columns, unknown)
-        if again > self.blocks.most_read_again:
+        depths = [self.count([a.extent for a in m.value.over], unknown) for m in starts if isinstance(m.value, Reduce)]
+        if sum(depths) / len(depths) + self.count(columns, unknown) > self.blocks.most_read_again:
             return None
-        return Group(members, kernels[-1].stored, rows)
+        return Group(members, kernels[-1].stored | self.read_elsewhere(chain), rows)
+
+    def read_elsewhere(self, chain: Sequence[int]) -> frozenset[str]:
+        """What kernels of a chain store for others."""
+        return frozenset([name for n in chain for name in names_of(self.kernels[n])
+                          if name in self.outputs or not self.readers.get(name, set()) <= {*chain}])
 
     def count(self, extents: Sequence[Expr], unknown: int) -> int:
         """The product of extents. `unknown`: what a size counts as that is not known."""
@@ -184,6 +195,7 @@ def shared_axes(kernels: Sequence[Group]) -> dict[str, tuple[Axis, ...]]:
     index: the outer loops of a kernel of them all."""
     members = [m for k in kernels for m in k.members]
     own: dict[str, dict[int, Axis]] = {m.name: dict(enumerate(m.outer)) for m in kernels[-1].members}
+    together = {m.name: k for k in kernels for m in k.members}
     readers: dict[str, list[tuple[str, Read]]] = {}
     for m in members:
         for r in reads_of(m.value):
@@ -192,9 +204,21 @@ def shared_axes(kernels: Sequence[Group]) -> dict[str, tuple[Axis, ...]]:
         for reader, read in readers.get(m.name, []):
             at = dict(_aligned(m.value, read, own[reader]))
             own[m.name] = {n: a for n, a in own.get(m.name, at).items() if at.get(n) is a}
+        if m.name not in own:                         # others read it: it shares the loops of its kernel
+            own[m.name] = _of_kernel(m, together[m.name], own)
     common = [n for n in range(len(kernels[-1].last.outer))
               if all(n in own[m.name] for m in members)]
     return {m.name: tuple([own[m.name][n] for n in common]) for m in members}
+
+
+def _of_kernel(m: Member, kernel: Group, own: Mapping[str, dict[int, Axis]]) -> dict[int, Axis]:
+    """The axes of a member that are the loops of its kernel that other members have in common with their readers."""
+    found: dict[int, Axis] = {}
+    for other in kernel.members:
+        for n, axis in own.get(other.name, {}).items():
+            if axis in other.outer:
+                found[n] = m.outer[other.outer.index(axis)]
+    return found
 
 
 def _aligned(value: Indexed, read: Read, reader: Mapping[int, Axis]) -> Iterator[tuple[int, Axis]]:

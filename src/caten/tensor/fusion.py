@@ -154,11 +154,23 @@ def is_contraction(value: Value) -> bool:
     return False
 
 
+@kept
+def is_product(value: Value) -> bool:
+    """Is it a contraction, or a matrix-vector product: a sum of products whose factors vary along different axes of
+    the result?"""
+    match value:
+        case Reduce(fn="add", expr=Op("mul", (a, b))):
+            axes = {x.name for x in value.axes}
+            in_a, in_b = ({n.name for n in e.unique() if isinstance(n, Var)} & axes for e in (a, b))
+            return in_a != in_b
+    return False
+
+
 def axis_of_rows(members: Sequence[Member]) -> int | None:
-    """Which outer loop of two contractions may run over blocks of rows: the last that is no batch of either. None if
-    there are not two of them, or no such loop."""
+    """Which outer loop of several contractions may run over blocks of rows: the last that is no batch of any. None if
+    there is only one of them, or no such loop."""
     sums = [m for m in members if is_contraction(m.value)]
-    if len(sums) != 2:
+    if len(sums) < 2:
         return None
     rows = [n for n, axes in enumerate(zip(*[m.outer for m in sums], strict=True))
             if all(a in _row_axes(m.value) for a, m in zip(axes, sums, strict=True))]

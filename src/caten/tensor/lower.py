@@ -4,8 +4,10 @@ A kernel of one reduce, or of a reduce and the map that reads it element by elem
 
     accumulated in place       C = C + R       ->  for i, p: C[i] += …
     initialised, then added    C = x + R       ->  for i: C[i] = x;  for i, p: C[i] += …
-    (contractions)             C = f(R)        ->  for i: C[i] = 0;  for i, p: C[i] += …;  for i: C[i] = f(C[i])
-    (contractions)             C = f(C, R)     ->  for i, p: T[i] += …;  for i: C[i] = f(C[i], T[i])
+    (products)                 C = f(R)        ->  for i: C[i] = 0;  for i, p: C[i] += …;  for i: C[i] = f(C[i])
+    (products)                 C = f(C, R)     ->  for i, p: T[i] += …;  for i: C[i] = f(C[i], T[i])
+
+where a product is a contraction or a matrix-vector product.
 
 A scatter accumulates into the array of its source, or into a copy (`scatter_lowering`). All others are outer loops
 around passes (`passes_over_rows`), a long scan in blocks (`long_scans`), or loops over blocks of rows
@@ -25,12 +27,12 @@ from ..loop.context import Context
 from ..loop.effects import reads
 from ..loop.renaming import renamed_arrays
 from ..loop.simplify import simplify
-from ..loop.statements import ONE, Aref, Fail, For, If, Incf, Kernel, Local, LoopProgram, Setf, Stmt
+from ..loop.statements import ONE, ZERO, Aref, Fail, For, If, Incf, Kernel, Local, LoopProgram, Setf, Stmt
 from .block_lowering import BlockLowering
 from .blocks_of_rows import BLOCKS, Blocks, joined
 from .call_kernels import is_call, kernels_around_calls
 from .extreme_search import may_search_in_blocks, searched_in_blocks
-from .fusion import is_contraction, kernels_of
+from .fusion import is_contraction, is_product, kernels_of
 from .index_maps import is_identity
 from .inlining import inlined_statements
 from .kernels import Group, Member, NestKernel, names_of, reads_of_kernel
@@ -42,6 +44,7 @@ from .nearest_indices import with_nearest_indices
 from .passes_over_rows import Passes
 from .repeated_kernels import with_repeats
 from .scatter_lowering import ScatterLowering
+from .unit_axes import mapped_over
 from .values import Compute, Define, FailIf, FusedKernel, Named, Output, Read, Reduce, Scatter, TensorProgram, reads_of
 
 
@@ -173,12 +176,14 @@ class Lowering(LoopBuilder):
                 return self.scatter(m, scatter)
             case (Member(value=Reduce() as reduce) as m,):
                 read = Read(m.name, tuple([a.var for a in reduce.axes]), reduce.type)
-                return self.total(m, Compute(reduce.type, reduce.axes, read), read, reduce)
+                return self.total(m, Compute(reduce.type, reduce.axes, read), read, reduce, range(len(reduce.axes)))
             case (Member(value=Reduce() as reduce) as first, Member(value=Compute() as value) as m):
-                totals = [r for r in reads_of(value) if r.buffer == first.name]
-                if (len(totals) == 1 and is_identity(totals[0], value) and first.outer == reduce.axes
-                        and first.name not in k.stored and reduce.axes == value.axes == m.outer):
-                    return self.total(m, value, totals[0], reduce)
+                read = Read(first.name, tuple([a.var for a in reduce.axes]), reduce.type)
+                over = mapped_over(value, reduce.axes)
+                if (over is not None and [r for r in reads_of(over.value) if r.buffer == first.name] == [read]
+                        and first.outer == reduce.axes and first.name not in k.stored
+                        and m.outer == tuple([value.axes[n] for n in over.kept])):
+                    return self.total(m, over.value, read, reduce, over.kept)
             case (Member(value=Compute() as value) as m,):
                 parts = parts_of(value.expr, value.axes, self.program.sizes,
                                  lambda e: simplify(e, self.context))
@@ -211,15 +216,18 @@ class Lowering(LoopBuilder):
             stmts = (For(name, lo, hi, ONE, "serial", stmts),)
         return stmts
 
-    def total(self, m: Member, value: Compute, total: Read, reduce: Reduce) -> tuple[Stmt, ...]:
-        """A reduce and the map that reads it."""
+    def total(self, m: Member, value: Compute, total: Read, reduce: Reduce, kept: Sequence[int]) -> tuple[Stmt, ...]:
+        """A reduce and the map that reads it. `kept`: the axes of the array that are theirs; the others are at 0."""
         target = self.array(m.name)
         guard, value, reduce = self.guarded(target, value, reduce)
-        named = self.axis_names(m.name, value)
+        every = self.axis_names(m.name, m.value)
+        named = [every[n] for n in kept]
         summed = self.axis_names(total.buffer, reduce)[len(reduce.axes):]
 
         def at(index: tuple[Expr, ...], dtype: str = "", name: str = "") -> Aref:
-            return Aref(name or target, index, dtype or value.type)
+            places = dict(zip(kept, index, strict=True))
+            whole = tuple([places.get(n, ZERO) for n in range(len(m.value.axes))])
+            return Aref(name or target, index if name else whole, dtype or value.type)
 
         def each(make: Callable[[Aref, Mapping[str, Expr]], tuple[Stmt, ...]], dtype: str = "", name: str = "",
                  ) -> tuple[Stmt, ...]:
@@ -248,20 +256,20 @@ class Lowering(LoopBuilder):
                 self.storage[total.buffer] = Storage("output", target)
                 begin = each(lambda ref, names: (self.store(ref, self.expr(start, names)),))
                 return (*begin, *accumulate())
-            if not old and is_contraction(reduce):
+            if not old and is_product(reduce):
                 self.storage[total.buffer] = Storage("output", target)
                 begin = each(lambda ref, names: (Setf(ref, identity(reduce.fn, value.type)),))
                 middle = accumulate()
                 end = each(lambda ref, names: (self.store(ref, self.expr(value.expr, names, {total: ref})),))
                 return (*begin, *middle, *end)
-        if is_contraction(reduce) and not changes:
+        if is_product(reduce) and not changes:
             own = self.names.fresh(self.wanted(total.buffer))
             self.storage[total.buffer] = Storage("scratch", own)
             local = Local(own, reduce.type, tuple([a.extent for a in value.axes]), "scratch")
             zero = each(lambda ref, names: (Setf(ref, identity(reduce.fn, reduce.type)),), reduce.type, own)
             middle = accumulate(reduce.type, own)
             end = each(lambda ref, names: (self.store(ref, self.expr(
-                value.expr, names, {total: Aref(own, ref.index, reduce.type)})),))
+                value.expr, names, {total: Aref(own, tuple(names.values()), reduce.type)})),))
             return (local, *zero, *middle, *end)
 
         def whole(ref: Aref, names: Mapping[str, Expr]) -> tuple[Stmt, ...]:

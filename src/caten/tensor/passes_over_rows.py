@@ -8,6 +8,8 @@ In an iteration of the outer loops, members with a loop of the same extent share
 loop's index; what needs a complete reduction, or other elements, is in a later pass. A value that a later pass reads is
 kept in a scalar or an array of one iteration; if an output of the same shape is stored later, in its memory.
 
+A product of a row and a matrix that is kept has a pass of its own, so that several of its sums are computed at once.
+
 A scan is an accumulator that its loop stores in every iteration, and that the other members of the loop read. A scan
 from the end has a loop from the end:
 
@@ -19,15 +21,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..core.dtypes import is_integer
-from ..core.expr import TRUE, Expr, Op, Var
+from ..core.expr import TRUE, Const, Expr, Op, Var
 from ..core.monoids import identity
 from ..loop.affine import canonical
 from ..loop.context import MOST_NODES as MOST_RECORDED
 from ..loop.statements import ONE, ZERO, Aref, For, If, Incf, Let, Local, Setf, Stmt
+from .fusion import is_product
 from .index_maps import axes_of, cost
 from .kernels import Group, Member
 from .loop_builder import LoopBuilder, Storage
-from .values import Axis, Read, Reduce, Scan, reads_of
+from .values import Axis, Read, Reduce, Scan, Value, reads_of
+
+SHORT_SUM = 16                  # terms: a sum of fewer fills no vector
 
 
 @dataclass
@@ -53,16 +58,25 @@ class Passes:
             for r in reads_of(m.value):
                 if r.buffer in self.members:
                     self.readers.setdefault(r.buffer, []).append((m, r))
-        self.path: dict[str, tuple[Loop, ...]] = {}              # the loops around each member's element
-        self.order: dict[str, int] = {}                          # when its store happens
-        self.root = Loop(ONE, {})
-        self.arrange([(m, m.inner) for m in group.members], self.root, ())
+        self.alone: frozenset[str] = frozenset()                 # members whose pass no reader shares
+        self.arrange_all()
+        self.alone = frozenset([m.name for m in group.members if is_matrix_vector(m.value)
+                                and (m.name in group.stored or not self.is_local(m))])
+        if self.alone:
+            self.arrange_all()
         self.bound: dict[str, dict[str, Expr]] = {m.name: {} for m in group.members}
         self.values: dict[str, Var | Aref] = {}                  # members in scope, by `let` or as a scalar
         self.buffers: dict[str, tuple[str, tuple[Axis, ...]]] = {}      # member -> array of one iteration, its axes
         self.aliases: dict[str, Member] = {}
 
     # -- which loops, in which order ----------------------------------------------------------------------------------
+
+    def arrange_all(self) -> None:
+        """The passes of the group."""
+        self.path: dict[str, tuple[Loop, ...]] = {}              # the loops around each member's element
+        self.order: dict[str, int] = {}                          # when its store happens
+        self.root = Loop(ONE, {})
+        self.arrange([(m, m.inner) for m in self.group.members], self.root, ())
 
     def arrange(self, items: Sequence[tuple[Member, tuple[Axis, ...]]], scope: Loop, path: tuple[Loop, ...]) -> None:
         """The passes of one scope: scalars first, then a loop for each extent, level by level."""
@@ -94,7 +108,7 @@ class Passes:
         other = self.members[read.buffer].value
         if not theirs:
             return not (isinstance(other, Reduce) and other.over)
-        if not axes or theirs[0] not in other.axes:
+        if not axes or theirs[0] not in other.axes or read.buffer in self.alone:
             return False
         return theirs[0].extent is axes[0].extent and read.index[other.axes.index(theirs[0])] is axes[0].var
 
@@ -231,15 +245,19 @@ class Passes:
     def begin(self, m: Member) -> Iterator[Stmt]:
         """Declare the accumulator of a reduce or scan."""
         assert isinstance(m.value, Reduce | Scan)
-        acc = Aref(self.lowering.names.fresh(self.lowering.wanted(m.name)), (), m.value.type)
+        if m.name in self.alone:
+            (acc,) = self.places(m)
+        else:
+            acc = Aref(self.lowering.names.fresh(self.lowering.wanted(m.name)), (), m.value.type)
+            yield Local(acc.buffer, acc.type, (), "register")
         self.values[m.name] = acc
-        yield Local(acc.buffer, acc.type, (), "register")
         yield Setf(acc, identity(m.value.fn, acc.type))
 
     def end(self, m: Member) -> Iterator[Stmt]:
         """Store the total."""
         for ref in self.places(m):
-            yield Setf(ref, self.values[m.name])
+            if ref != self.values[m.name]:
+                yield Setf(ref, self.values[m.name])
 
     def leaf(self, m: Member) -> Iterator[Stmt]:
         """One element of a map, or one accumulation."""
@@ -339,6 +357,13 @@ def _begins(m: Member, rest: tuple[Axis, ...]) -> bool:
     """Does an accumulator of a member begin before the first of the loops that are left of it?"""
     return (isinstance(m.value, Reduce) and rest == m.value.over) or (
         isinstance(m.value, Scan) and rest == (m.value.scanned,))
+
+
+def is_matrix_vector(value: Value) -> bool:
+    """Is it a product whose sums are long? If it is kept, it has a pass of its own, since several sums at once pay more
+    than a loop that its readers share."""
+    return isinstance(value, Reduce) and is_product(value) and not all(
+        isinstance(a.extent, Const) and int(a.extent.value) < SHORT_SUM for a in value.over)
 
 
 def _common(a: tuple[Loop, ...], b: tuple[Loop, ...]) -> int:

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from ..core.expr import TRUE, Expr, index
 from ..core.node import Node, substitute
+from ..frozen import frozen
 from .index_maps import in_canonical_form, with_reads
 from .values import (
+    Axis,
     AxisNames,
     Compute,
     Define,
@@ -71,6 +73,26 @@ def without_sums_of_one_term(program: TensorProgram, names: AxisNames) -> Tensor
              for n in program.all(Named) if n.value in several}
     return program.replace(clauses=tuple([made[c] if isinstance(c, Define) and c in made else
                                           named.get(c, c) if isinstance(c, Named) else c for c in program.clauses]))
+
+
+@frozen
+class Mapped:
+    """A map over other axes: its own, but for axes of extent 1. `kept`: where these are among its own."""
+
+    value: Compute
+    kept: tuple[int, ...]
+
+
+def mapped_over(value: Compute, axes: tuple[Axis, ...]) -> Mapped | None:
+    """A map over `axes`; None if these are not its own axes, or those with other extents than 1."""
+    if value.axes == axes:
+        return Mapped(value, tuple(range(len(axes))))
+    kept = tuple([n for n, a in enumerate(value.axes) if a.extent is not ONE])
+    if [value.axes[n].extent for n in kept] != [a.extent for a in axes]:
+        return None
+    new: dict[Node, Expr] = {a.var: ZERO for a in value.axes}
+    new |= {value.axes[n].var: a.var for n, a in zip(kept, axes, strict=True)}
+    return Mapped(value.replace(axes=axes, expr=in_canonical_form(substitute(value.expr, new))), kept)
 
 
 def _of_terms(value: Reduce, several: tuple[int, ...], names: AxisNames) -> Value:

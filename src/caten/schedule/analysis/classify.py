@@ -153,6 +153,12 @@ def reduction(chain: Chain) -> Reduction | None:
     return Reduction(out, tuple([n for n in chain.names if n not in summed]), summed) if summed else None
 
 
+def shares_operand(chain: Chain, total: Reduction) -> bool:
+    """Does an operand not move with the innermost kept loop, as the vector of a matrix-vector product?"""
+    refs = {n for s in chain.body for n in s.unique() if isinstance(n, Aref) and n.buffer != total.out.buffer}
+    return any(mentions(ref, total.summed[-1:]) and not mentions(ref, total.kept[-1:]) for ref in refs if total.kept)
+
+
 def stored(chain: Chain) -> list[Aref]:
     """The accesses that are stored to."""
     return [store.ref for store in stores_in(chain.body) if isinstance(store.ref, Aref)]

@@ -10,7 +10,7 @@ from ...loop.affine import canonical
 from ...loop.effects import reads
 from ...loop.statements import Aref
 from ..analysis.classify import Chain, Reduction, chain_of, contiguous_loop, reduction, stored
-from ..analysis.loop_queries import mentions
+from ..analysis.loop_queries import mentions, trip_count
 from ..draft import Draft
 from ..plans.maps import ScalarLoops, VectorLoop
 from ..plans.plan import NotApplicable, PlanContext
@@ -24,7 +24,7 @@ from ..plans.reductions import (
     SingleColumn,
     VectorAccumulator,
 )
-from ..step_results import Split
+from ..step_results import Split, Staged
 from .common_steps import (
     accumulate_in_registers,
     check_indices,
@@ -38,6 +38,7 @@ from .common_steps import (
     vectorize_tile,
 )
 
+CHAINS = 4                      # additions at once
 MOST_NODES = 256                # of an expression, written out, in a tail that is vectorised with partial sums
 MOST_CHOICES = 4                # in it
 
@@ -201,10 +202,11 @@ def _reduce_streams(draft: Draft, loop: str, total: Reduction, plan: RowReductio
     return blocks
 
 
-def _split_streams(draft: Draft, loop: str, out: Aref, apart: int) -> tuple[Split, str, str]:
-    """Split a loop into STREAMS streams, divided among the arrays that it reads. Returns the split into blocks, the
-    loop over the streams of a block and the loop along a stream."""
-    arrays = reads(draft.loop(loop)) - {out.buffer}
+def _split_streams(draft: Draft, loop: str, out: Aref, apart: int, along: str = "") -> tuple[Split, str, str]:
+    """Split a loop into STREAMS streams, divided among the arrays that it reads, and that move with the loop `along` if
+    one is given. Returns the split into blocks, the loop over the streams of a block and the loop along a stream."""
+    arrays = {n.buffer for n in draft.loop(loop).unique() if isinstance(n, Aref) and mentions(n, (along or loop,))}
+    arrays -= {out.buffer}
     if not 1 <= len(arrays) <= STREAMS // 2:
         raise NotApplicable(f"'{loop}' reads {len(arrays)} arrays")
     count = STREAMS // len(arrays)
@@ -243,7 +245,7 @@ def emit_column_reduction(draft: Draft, chain: Chain, plan: ColumnReduction, con
 def _add_distant_rows(draft: Draft, out: Aref, row: str, inner: str, plan: ColumnReduction,
                       context: PlanContext) -> Split:
     """Add distant rows together. Returns the split into blocks of rows and a tail."""
-    blocks, stream, each = _split_streams(draft, row, out, plan.stream_distance)
+    blocks, stream, each = _split_streams(draft, row, out, plan.stream_distance, inner)
     draft.take("reorder", each, inner, stream)
     _add_rows(draft, out, stream, inner, plan, context)
     return blocks
@@ -316,6 +318,8 @@ def vectorize_outer_loop(draft: Draft, names: tuple[str, ...], count: int, conte
     """Vectorise the last of these loops, with or without a masked tail; threads share the others, or the vectors.
     `vectors`: so many vectors run in the loops inside together (unroll-and-jam)."""
     *outside, last = names
+    most = trip_count(draft.loop(last))
+    vectors = vectors if most is None else min(vectors, most // count)
     tiles = draft.split(last, count * max(1, vectors))
     group, lane = draft.split_exactly(tiles.inner, count) if vectors > 1 else ("", tiles.inner)
     draft.take("vectorize", lane)
@@ -335,7 +339,11 @@ def emit_vector_accumulator(draft: Draft, chain: Chain, plan: VectorAccumulator,
     loop = _result_loop(draft, total)
     rest = tuple([name for name in total.kept if name != loop])
     reorder(draft, chain, (*rest, loop, *total.summed))
-    _hold(draft, total.summed[0], total.out.buffer)
+    held = _hold(draft, total.summed[0], total.out.buffer)
+    if plan.vectors > 1:
+        vectorize_outer_loop(draft, (*rest, loop), plan.lanes, context, masked=True, vectors=plan.vectors)
+        return
+    chains = () if plan.unrolled else draft.result_of(partial(_sum_in_chains, loop=total.summed[-1], tile=held.tile))
     tiles = split_tiles(draft, loop, plan.lanes)
     if context.threads and not draft.parallelize_two(*rest):
         draft.parallelize(tiles.outer)
@@ -343,13 +351,19 @@ def emit_vector_accumulator(draft: Draft, chain: Chain, plan: VectorAccumulator,
         draft.attempt(partial(vectorize_masked, loop=tiles.tail, lanes=plan.lanes, context=context))
     draft.take("vectorize", tiles.inner)
     use_fma(draft, tiles.outer, total.out, context)
-    for name in reversed(total.summed) if plan.unrolled else ():
+    for name in reversed(total.summed) if plan.unrolled else chains or ():
         draft.take("unroll", name, "full")
 
 
-def _hold(draft: Draft, loop: str, buffer: str) -> None:
-    """Keep the accumulator of a loop in a register."""
-    accumulate_in_registers(draft, loop, buffer, keep_conditions=True)
+def _sum_in_chains(draft: Draft, loop: str, tile: str) -> tuple[str, ...]:
+    """Sum into several accumulators, since each addition waits for the one before. Returns the loops over them."""
+    made = draft.split(loop, CHAINS)
+    return made.inner, *draft.stage(made.outer, tile, "tree", "register", made.inner).over(made.inner)
+
+
+def _hold(draft: Draft, loop: str, buffer: str) -> Staged:
+    """Keep the accumulator of a loop in a register, and apply an epilogue to it."""
+    return accumulate_in_registers(draft, loop, buffer, keep_conditions=True, finish=lambda draft, sums: None)
 
 
 def _reduction(draft: Draft, chain: Chain) -> Reduction:

@@ -16,8 +16,8 @@ from ..analysis.classify import (
     is_gathered,
     reduces_contiguously,
     reduction,
+    shares_operand,
 )
-from ..analysis.loop_queries import mentions
 from .parameters import Parameter
 from .plan import Axis, NestKind, NotApplicable, Plan, PlanContext, Version, axes_of, both
 
@@ -37,6 +37,7 @@ BLOCK_BYTES = 8192              # of results per block of a column sum, which st
 SHORT_BLOCK = 4                 # divisor of the block size if there would be a single block
 SHORT_ROW = 8                   # vectors of the longest row with masked vectors only
 RESULT_VECTORS = 2              # most result vectors kept in registers: more would read rows in too short pieces
+STRIP_VECTORS = 8               # result vectors in registers, if rows are read from L2
 UNROLLED_TERMS = 32             # longest sum that is fully unrolled
 
 
@@ -114,10 +115,12 @@ class RowPerLane(Plan):
 
 @frozen
 class VectorAccumulator(Plan):
-    """A vector of results is the accumulator of all its terms, and stays in a register. `unrolled`: over all terms."""
+    """A vector of results is the accumulator of all its terms, and stays in a register. `unrolled`: over all terms.
+    `vectors`: so many are accumulated at once (0: one)."""
 
     lanes: int
     unrolled: bool = False
+    vectors: int = 0
 
 
 # -- planners ---------------------------------------------------------------------------------------------------------
@@ -191,10 +194,11 @@ def few_columns(s: Sum, context: PlanContext) -> Version:
 
 
 def single_column(s: Sum, context: PlanContext) -> Version:
-    """For one column: it is reduced like a row."""
+    """For one column: it is reduced like a row. A product with a matrix of one column is rarely long, and blocks for
+    threads would cost each call of its operator memory for partial sums."""
     if s.row is None or not s.row.size:
         raise NotApplicable("the results are not contiguous in a loop up to a size")
-    long = context.threads and s.kept == (s.row,) and len(s.summed) == 1
+    long = context.threads and s.kept == (s.row,) and len(s.summed) == 1 and not s.shared
     return Version(SingleColumn(row_reduction(context, s.lanes, long=long)), ("=", s.row.size, "1"))
 
 
@@ -203,6 +207,24 @@ def narrow_columns(s: Sum, context: PlanContext) -> Version:
     if s.row is None or not s.row.size or not context.masks_are_cheap:
         raise NotApplicable("the results are not contiguous in a loop up to a size, or vectors have no masks")
     return Version(VectorAccumulator(s.lanes), ("<=", s.row.size, str(RESULT_VECTORS * s.lanes)), "v")
+
+
+def strips(s: Sum, context: PlanContext) -> Version:
+    """For what fits L2: a strip of columns stays in registers from the first row to the last. From memory, the pieces
+    of rows would be short streams."""
+    if s.row is None or not context.masks_are_cheap or len(s.summed) > 1:
+        raise NotApplicable("the results are not contiguous in any loop, there are several sums, or no masks")
+    fits = context.machine.cache_bytes[-1] * 3 // 4 // DTYPES[s.dtype].bytes           # with what else is read
+    counts = s.row.count, s.summed[0].count
+    plan = VectorAccumulator(s.lanes, vectors=STRIP_VECTORS // (2 if context.uses_threads else 1))
+    if all(counts):
+        if prod([n or 1 for n in counts]) > fits:
+            raise NotApplicable("the array does not fit L2")
+        return Version(plan)
+    extents = [axis.size or axis.count for axis in (s.row, s.summed[0])]
+    if not all(extents):
+        raise NotApplicable("an extent is no size")
+    return Version(plan, ("<=", ("*", *[str(e) for e in extents]), str(fits)), "f")
 
 
 def single_block(s: Sum, context: PlanContext) -> Version:
@@ -267,11 +289,9 @@ def match_reduction(program: LoopProgram, chain: Chain, context: PlanContext) ->
     refs: Any = dict.fromkeys([n for s in chain.body for n in s.unique() if isinstance(n, Aref)])
     far = [ref for ref in refs if row is not None and is_gathered(program, ref, row)]
     kept, summed = [tuple([axes[n] for n in names]) for names in (total.kept, total.summed)]
-    shared = bool(kept) and is_float(total.out.dtype) and any(
-        ref.buffer != total.out.buffer and not mentions(ref, (total.kept[-1],)) and mentions(ref, (total.summed[-1],))
-        for ref in refs)
     return Sum(total.out.dtype, lanes, kept, summed, reduces_contiguously(program, chain, total),
-               axes[row] if row is not None else None, str(far[0]) if far else "", is_compute_bound(chain.body), shared)
+               axes[row] if row is not None else None, str(far[0]) if far else "", is_compute_bound(chain.body),
+               is_float(total.out.dtype) and shares_operand(chain, total))
 
 
 def match_short_reduction(program: LoopProgram, chain: Chain, context: PlanContext) -> Sum:
@@ -286,6 +306,6 @@ SHORT_SUMS = NestKind("short sums", "Reductions of few elements, a constant numb
 ROW_SUMS = NestKind("sums of rows", "Reductions (sum, maximum and so on) along contiguous memory.", match_reduction,
                     (short_rows, matrix_vector, medium_rows, rows))
 COLUMN_SUMS = NestKind("sums of columns", "Reductions across rows, with contiguous results.", match_reduction,
-                       (few_columns, single_column, narrow_columns, single_block, columns))
+                       (few_columns, single_column, narrow_columns, strips, single_block, columns))
 OTHER_SUMS = NestKind("other sums", "Reductions of strided elements with results that are not contiguous.",
                       match_reduction, (strided,))

@@ -1,0 +1,74 @@
+"""How many kernels operators have with their gradients, in one graph, and that attention has the gradients of its formula."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from caten.tensor.blocks_of_rows import BLOCKS, joined
+from caten.tensor.fusion import kernels_of
+from caten.tensor.late_division import divided_late
+from daten import Tensor, realization
+from daten.tensor import apply, realize
+
+Arrays = tuple[tuple[int, ...], ...]
+
+
+def kernels(monkeypatch: pytest.MonkeyPatch, wanted: list[Tensor]) -> int:
+    """The kernels of the graph that computes some tensors."""
+    made: list[Any] = []
+    usual = realization.assembled
+
+    def assembled(*given: Any) -> Any:
+        made.append(usual(*given))
+        return made[-1]
+    monkeypatch.setattr(realization, "assembled", assembled)
+    realize(*wanted)
+    ((program, _),) = made
+    program = divided_late(program)
+    return len(joined(kernels_of(program), program, BLOCKS))
+
+
+def tensors(shapes: Arrays) -> list[Tensor]:
+    draw = np.random.default_rng(0)
+    return [Tensor(draw.standard_normal(shape).astype(np.float32), requires_grad=True) for shape in shapes]
+
+
+@pytest.mark.parametrize(("shapes", "forward", "most"), [
+    (((2, 3, 40, 16),) * 3, lambda q, k, v: apply("attention", q, k, v), 4),
+    (((2, 3, 40, 16),) * 3, lambda q, k, v: apply("attention", q, k, v, causal=True), 4),
+    (((5, 1, 8), (5, 70, 8), (5, 70, 8)), lambda q, k, v: apply("attention", q, k, v), 4),
+    (((30, 50), (50,), (50,)), lambda x, g, b: apply("layer_norm", x, g, b), 3),
+    (((30, 50), (50, 20), (20,)), lambda x, w, b: x @ w + b, 4),
+], ids=["attention", "causal attention", "attention of one query", "layer norm", "linear"])
+def test_an_operator_and_its_gradients(shapes: Arrays, forward: Callable[..., Tensor], most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gradient of the result is given."""
+    inputs = tensors(shapes)
+    y = forward(*inputs)
+    (given,) = tensors((y.shape,))
+    (y * given).sum().backward()
+    gradients = [x.grad for x in inputs]
+    assert kernels(monkeypatch, [y, *[g for g in gradients if g is not None]]) <= most
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_gradients_of_attention(causal: bool) -> None:
+    """More rows than a block has."""
+    q, k, v = tensors(((2, 150, 8),) * 3)
+    y = apply("attention", q, k, v, causal=causal)
+    (given,) = tensors(((2, 150, 8),))
+    (y * given).sum().backward()
+    Q, K, V, D = (x.numpy().astype(np.float64) for x in (q, k, v, given))
+    S = Q @ K.transpose(0, 2, 1) / np.sqrt(8)
+    S = np.where(np.tri(150, dtype=bool), S, -np.inf) if causal else S
+    P = np.exp(S - S.max(axis=-1, keepdims=True))
+    P /= P.sum(axis=-1, keepdims=True)
+    dP = D @ V.transpose(0, 2, 1)
+    dS = P * (dP - (dP * P).sum(axis=-1, keepdims=True)) / np.sqrt(8)
+    wanted = (P @ V, dS @ K, dS.transpose(0, 2, 1) @ Q, P.transpose(0, 2, 1) @ D)
+    realize(y, *[x.grad for x in (q, k, v) if x.grad is not None])
+    for found, value in zip((y, q.grad, k.grad, v.grad), wanted, strict=True):
+        assert found is not None
+        np.testing.assert_allclose(found.numpy(), value, rtol=1e-3, atol=1e-4)

@@ -1,0 +1,124 @@
+"""Matrix-vector products: with an epilogue they have the plans of the bare ones, and read the matrix in order."""
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import caten
+from caten import driver, loading
+from caten.core.expr import Op
+from caten.core.program import Schedule
+from caten.core.text import show
+from caten.frontend.spec import SpecText
+from caten.loop.statements import For, If, LoopProgram, Setf, Vref
+from caten.options import Options
+
+BODY = """
+[[composite]]
+name = "Product"
+inputs = ["X{float}[%s]", "W{float}[%s]", "B{float}[N]"]
+outputs = ["Z{float}[%s]"]
+implementation = { lang = "python", code = "return %s" }
+"""
+COLUMNS, ROWS, ONE_ROW = ("K", "K N", "N"), ("K", "N K", "N"), ("1 K", "K N", "1 N")
+SIZES = ((1, 1), (3, 5), (40, 17), (300, 33), (130, 1), (257, 130), (1030, 700))
+
+
+def spec(shapes: tuple[str, str, str], value: str) -> str:
+    return BODY % (*shapes, value)
+
+
+def scheduled(text: str, config: dict[str, str] | None = None, opt: int = 2) -> LoopProgram:
+    options = Options(opt=opt, config=tuple({"MARCH": "x86_64_v4", **(config or {})}.items()))
+    (program,) = loading.load_programs(SpecText("f.toml", text, "toml"), options)
+    made = driver.advance(program, "loop", options)
+    assert isinstance(made, LoopProgram)
+    return made
+
+
+def steps(text: str) -> list[str]:
+    (found,) = scheduled(text).all(Schedule)
+    return [str(step) for step in found.steps]
+
+
+@pytest.mark.parametrize(("shapes", "bare", "value"), [
+    (COLUMNS, "X @ W", "X @ W + B"), (COLUMNS, "X @ W", "np.tanh(X @ W) * B"), (ROWS, "W @ X", "W @ X + B"), (ONE_ROW, "X @ W", "X @ W + B")])
+def test_an_epilogue_leaves_the_plan_as_it_is(shapes: tuple[str, str, str], bare: str, value: str) -> None:
+    """But that it is a part of the sums where these stay in registers."""
+    with_epilogue = set(steps(spec(shapes, value)))
+    assert all(step in with_epilogue or step.replace("begin", "finish") in with_epilogue for step in steps(spec(shapes, bare)))
+
+
+def test_axes_of_extent_1_leave_the_plan_as_it_is() -> None:
+    one, none = steps(spec(ONE_ROW, "X @ W + B")), steps(spec(COLUMNS, "X @ W + B"))
+    assert [re.sub(r"\bj(?!am)", "i", step) for step in one] == none
+
+
+def test_narrow_columns_have_several_sums() -> None:
+    text = show(scheduled(spec(COLUMNS, "X @ W")))
+    assert "(<= N 32)" in text
+    assert "tree register pvi" in text
+
+
+def test_small_matrices_are_read_once() -> None:
+    """From the start of each sum to its epilogue, strips of columns stay in registers."""
+    made = scheduled(spec(COLUMNS, "np.tanh(X @ W) * B"))
+    (copy,) = [n for n in made.walk() if isinstance(n, If) and isinstance(n.cond, Op) and "(* N K)" in show(n.cond) and any(
+        isinstance(s, For) and s.name == "i_2fo" for s in n.then)]
+    strips = next(s for s in copy.then if isinstance(s, For) and s.name == "i_2fo")
+    stores = [n for n in strips.walk() if isinstance(n, Setf) and isinstance(n.ref, Vref) and n.ref.buffer == "Z"]
+    assert len(stores) == 1
+    assert "tanh" in show(stores[0].value)
+    assert not any(isinstance(n, Vref) and n.buffer == "Z" for n in strips.walk() if n is not stores[0].ref)
+
+
+@pytest.mark.parametrize("config", [{}, {"OMP": "1"}, {"MARCH": "x86_64_v3"}], ids=["", "threads", "16 registers"])
+@pytest.mark.parametrize(("shapes", "value"), [
+    (COLUMNS, "X @ W"), (COLUMNS, "X @ W + B"), (ROWS, "np.maximum(W @ X + B, 0)"), (ONE_ROW, "X @ W + B")], ids=["columns", "epilogue", "rows", "one row"])
+def test_products_are_those_of_numpy(shapes: tuple[str, str, str], value: str, config: dict[str, Any]) -> None:
+    draw = np.random.default_rng(0)
+    operator = caten.compile(spec(shapes, value), config=config)
+    for summed, columns in SIZES:
+        extents = {"K": summed, "N": columns, "1": 1}
+        X, W, B = (draw.standard_normal([extents[e] for e in shape.split()]).astype(np.float32) for shape in (*shapes[:2], "N"))
+        np.testing.assert_allclose(operator(X, W, B), eval(value, {"X": X, "W": W, "B": B, "np": np}), rtol=1e-4, atol=1e-3, err_msg=f"{summed} x {columns}")
+
+
+ATTENTION = """
+[[composite]]
+name = "Attention"
+inputs = ["Q{float}[H D]", "K{float}[T H D]", "V{float}[T H %s]"]
+outputs = ["O{float}[H %s]"]
+implementation = { lang = "python", code = '''
+S = (Q * K).sum(axis=2)
+E = np.exp(S - S.max(axis=0))
+return ((E / E.sum(axis=0))[:, :, None] * V).sum(axis=0)
+''' }
+"""
+
+
+def test_kept_scores_are_computed_several_at_once() -> None:
+    """The products of a query and all keys have a loop of their own, in which eight share the query."""
+    text = ATTENTION % ("D", "D")
+    plain = scheduled(text, opt=1)
+    (rows,) = [s for s in plain.kernels[0].body if isinstance(s, For)]
+    first = next(s for s in rows.body if isinstance(s, For))
+    assert isinstance(first.body[0], Setf)
+    assert isinstance(first.body[1], For)
+    assert len(first.body) == 2
+    assert "('fission', 'j', '1')" in steps(text)
+    assert "(<= 8 T)" in show(scheduled(text))
+
+
+@pytest.mark.parametrize("width", [64, 48, 20])
+def test_attention_of_one_query(width: int) -> None:
+    draw = np.random.default_rng(1)
+    operator = caten.compile(ATTENTION % (width, width))
+    for heads, keys, depth in ((3, 40, 64), (1, 7, 5), (2, 1, 1), (2, 300, 33)):
+        Q, K, V = (draw.standard_normal(shape).astype(np.float32) for shape in ((heads, depth), (keys, heads, depth), (keys, heads, width)))
+        S = np.einsum("hd,thd->th", Q, K)
+        E = np.exp(S - S.max(axis=0))
+        np.testing.assert_allclose(operator(Q, K, V), np.einsum("th,thd->hd", E / E.sum(axis=0), V), rtol=1e-4, atol=1e-5)
