@@ -7,13 +7,16 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from caten.collector import COLLECTIONS
+from caten.runtime import discover
 
+OF_VALUES = frozenset(("daten", "frontend", "functions", "gradients", "ops", "tensor"))
 COMPILERS = frozenset(("cc", "gcc", "clang", "zig", "c++", "g++", "nvcc"))
 
 
@@ -68,6 +71,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left = set(late)
     items[:] = [item for item in items if item not in left] if late else items
     config.hook.pytest_deselected(items=late)
+
+
+@pytest.fixture(autouse=True)
+def compiled_as_written(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By day, what is about values is compiled at -O0, in a fifth of the time. The nets of tests/nets, and the nightly runs, have clang optimise."""
+    folder = request.path.relative_to(Path(__file__).parent).parts[0]
+    if folder in OF_VALUES and not request.config.getoption("--nightly"):
+        clang = type(discover.find("clang"))
+        monkeypatch.setattr(clang, "config", {**clang.config, "OPT": replace(clang.config["OPT"], default=0)})
 
 
 @pytest.fixture

@@ -120,6 +120,7 @@ def test_specs_on_pages_have_the_layout_of_caten_fmt() -> None:
         assert fmt.formatted(SpecText(page.name, text, "toml")) == text, page.name
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("name", ["calling", "functions", "runtimes", "write-a-runtime", "rewrites"])
 def test_what_a_page_shows_works(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
                                  tool: Callable[[str], str]) -> None:
@@ -189,6 +190,7 @@ def test_the_examples_of_every_help_work(tmp_path: Path, monkeypatch: pytest.Mon
             run(command.replace("=512", "=64"), tmp_path)
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("text", blocks(LANGUAGE, "toml"), ids=itertools.count())
 def test_every_spec_of_the_language_page_compiles(text: str) -> None:
     compiled(text, "toml")

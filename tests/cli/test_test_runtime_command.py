@@ -91,6 +91,7 @@ def compared(tested: Any, was: str) -> Any:
     return tested("--filter", "operator/eq/f32/nan", "--compare", "old.json")
 
 
+@pytest.mark.slice(3)
 @pytest.mark.parametrize("was", ["PASS", "FAIL", "QUALITY"])
 def test_what_did_not_become_worse_is_no_regression(tested: Any, was: str) -> None:
     result = compared(tested, was)

@@ -54,6 +54,7 @@ def operands(fn: str, a: Arithmetic, every: int) -> list[Any]:
     return [x if most is None else x[np.isnan(x) | (np.abs(x) <= most)]]
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize(("fn", "a"), CASES)
 @pytest.mark.slow
 def test_a_form_is_within_its_bound(fn: str, a: Arithmetic, nightly: bool) -> None:
@@ -67,6 +68,7 @@ def test_a_form_is_within_its_bound(fn: str, a: Arithmetic, nightly: bool) -> No
     assert apart[worst] <= allowed(fn, a, exact), f"{fn} of {[v[worst] for v in args]}: {got[worst]!r}, not {expected[worst]!r}: {apart[worst]} steps"
 
 
+@pytest.mark.slice(3)
 @pytest.mark.parametrize("fn", elementary_table.NARROW_IF_FUSED)
 def test_a_function_of_float32_is_as_near_as_the_table_says(fn: str) -> None:
     """Closer than whole steps tell: what a reduction or a constant in two parts loses is half a unit."""

@@ -48,7 +48,7 @@ def losses(dtype: str, optimizer: str, steps: int = 30) -> tuple[list[float], nn
     return [float(step(x, y).numpy()) for _ in range(steps)], net, made
 
 
-@pytest.mark.slice(2)
+@pytest.mark.slice(4)
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_learning_curves_are_those_of_float32(optimizer: str, nightly: bool) -> None:
     wide, _, _ = losses("float32", optimizer)
@@ -121,7 +121,7 @@ OPERATORS = {
     "where": ([(4, 5), (4, 5)], {}), "mean": ([(8, 40)], {"axis": 0}), "attention": ([(2, 6, 8), (2, 7, 8), (2, 7, 8)], {})}
 
 
-@pytest.mark.slice(3)
+@pytest.mark.slice(6)
 @pytest.mark.parametrize("dtype", SHORT)
 @pytest.mark.parametrize("name", OPERATORS)
 def test_gradients_are_those_of_float32_but_for_rounding(name: str, dtype: str) -> None:

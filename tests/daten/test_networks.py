@@ -40,7 +40,7 @@ def numpy_runtime() -> Iterator[None]:
     daten.use()
 
 
-@pytest.mark.slice(6)
+@pytest.mark.slice(12)
 @pytest.mark.parametrize("name", NETWORKS)
 def test_losses_and_gradients_are_those_of_torch(name: str) -> None:
     stored: Any = np.load(STORED)

@@ -72,6 +72,7 @@ def numpy_runtime() -> Iterator[None]:
     daten.use()
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("cases", [OF_ELEMENTS, OF_AXES, MOVED, PRODUCTS], ids=["elements", "axes", "moved", "products"])
 def test_functions(cases: dict[str, Callable[[Any], Any]]) -> None:
     for name, function in cases.items():
@@ -82,7 +83,7 @@ def test_functions(cases: dict[str, Callable[[Any], Any]]) -> None:
             assert b.dtype == np.asarray(a).dtype, name
 
 
-@pytest.mark.slice(3)
+@pytest.mark.slice(5)
 @pytest.mark.parametrize("name", OTHERWISE)
 def test_what_numpy_means_otherwise(name: str) -> None:
     want, found = OTHERWISE[name](lambda x: x), OTHERWISE[name](Tensor)

@@ -24,6 +24,7 @@ def test_the_sine_is_found() -> None:
     assert last.startswith("sin x = 0.")
 
 
+@pytest.mark.slice(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("network", ["Layers", "Convolutions"])
 def test_networks_read_digits(network: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,6 +125,7 @@ def nothing(x, A):
 FUNCTIONS = (breaks_and_continues, nested_conditions, position, exists, of_functions, two_loops, other_end, changed, arrays, of_sizes, nothing)
 
 
+@pytest.mark.slice(3)
 @pytest.mark.parametrize("function", FUNCTIONS, ids=[f.__name__ for f in FUNCTIONS])
 def test_what_python_computes(function: Callable[..., Any], tool: Any) -> None:
     tool("gcc")

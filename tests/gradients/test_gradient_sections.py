@@ -82,7 +82,7 @@ BY_HAND = [e for e in library.entries() if "gradient" in e.table]
 MANY = ("cholesky", "lgamma", "solve", "scatter", "csr_matvec", "topk", "cumprod")
 
 
-@pytest.mark.slice(2)
+@pytest.mark.slice(4)
 @pytest.mark.parametrize("name", [pytest.param(e.name, marks=() if e.name in MANY else pytest.mark.nightly) for e in BY_HAND])
 def test_the_gradients_by_hand_of_the_library(name: str, nightly: bool) -> None:
     entry = library.entry_of(name)

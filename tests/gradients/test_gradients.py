@@ -162,7 +162,7 @@ sizes = { N = 60 }
 SAMPLES = ("softmax", "layernorm", "conv2d", "gemm", "gather", "mlp", "prefix_sum")
 
 
-@pytest.mark.slice(2)
+@pytest.mark.slice(4)
 @pytest.mark.parametrize("name", SAMPLES)
 def test_the_gradients_of_samples(name: str) -> None:
     found = caten.test(ROOT / "samples" / f"{name}.toml", grad=True)
@@ -174,7 +174,7 @@ NONE = {"signbit", "nextafter", "spacing", "frexp"} | {e.name for e in library.e
 FAMILIES = [f for f in sorted({e.family for e in library.entries()}) if f not in ("random", "rejection", "bits", "creation", "transforms", "sorting", "sparse", "linear_algebra", "recurrent")]
 
 
-@pytest.mark.slice(2)
+@pytest.mark.slice(4)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_gradients_of_the_library(family: str, nightly: bool) -> None:
     entries = [e for e in library.entries() if e.family == family and e.name not in NONE]
@@ -185,6 +185,7 @@ def test_the_gradients_of_the_library(family: str, nightly: bool) -> None:
     assert not [d for f in found.files for d in f.diagnostics]
 
 
+@pytest.mark.slice(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(("family", "case"), [("convolutions", "im2col"), ("pooling", "max_pool1d with padding"), ("images", "grid_sample"), ("reductions", "prod of two axes")])
 def test_scheduled_gradients_are_verified(family: str, case: str) -> None:
@@ -218,7 +219,7 @@ def instances(name: str, dtype: str, ranks: tuple[int, ...] = (1, 2, 3)) -> list
     return found
 
 
-@pytest.mark.slice(3)
+@pytest.mark.slice(6)
 @pytest.mark.parametrize("dtype", ["bf16", "f16"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_gradients_of_16_bit_floats_are_verified(family: str, dtype: str, nightly: bool) -> None:

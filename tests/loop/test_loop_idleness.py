@@ -46,7 +46,7 @@ def test_sizes_that_leave_nothing_to_do(spec: str, sizes: set[str], opt: int) ->
     assert {*idle_sizes(program, interpret.statements(program))} - {"K" if spec == GEMM else ""} == sizes
 
 
-@pytest.mark.slice(2)
+@pytest.mark.slice(4)
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda p: p.stem)
 @pytest.mark.slow
 def test_what_is_said_to_do_nothing_does_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,6 +71,7 @@ def test_what_is_said_to_do_nothing_does_nothing(path: Path, monkeypatch: pytest
                 assert old.tobytes() == arguments[n].tobytes(), (size, n, code)
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("runtime", ["clang", "gcc", "numpy"])
 @pytest.mark.parametrize("opt", [0, 2])
 @pytest.mark.slow

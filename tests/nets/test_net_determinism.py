@@ -26,15 +26,22 @@ def different(first: list[str], second: list[str]) -> list[str]:
     return [a.split()[0] for a, b in zip(first, second, strict=True) if a != b]
 
 
+def copied(folder: Path, nightly: bool) -> None:
+    """The samples, by day every second one."""
+    folder.mkdir(parents=True)
+    for path in sorted((ROOT / "samples").glob("*.toml"))[::1 if nightly else 2]:
+        shutil.copy(path, folder)
+
+
 def test_render_gives_the_same_bytes_for_every_hash_seed_and_folder(nightly: bool, tmp_path: Path) -> None:
     seeds = range(100 if nightly else 2)
     print(f"hash seeds {seeds}")
     first: list[str] = []
     for seed in seeds:
         folder = tmp_path / f"folder{seed}"
-        shutil.copytree(ROOT / "samples", folder / "samples")
+        copied(folder / "samples", nightly)
         lines = run(folder, "render", "samples" if seed % 2 else str(folder / "samples"), PYTHONHASHSEED=str(seed))
-        assert len(lines) >= 30
+        assert len(lines) >= (30 if nightly else 15)
         first = first or lines
         assert not different(first, lines), f"hash seed {seed} gives other bytes for {different(first, lines)}"
 
@@ -67,7 +74,8 @@ def needs_openmp() -> None:
 def test_threads_change_no_bit_and_there_are_several(tmp_path: Path, nightly: bool) -> None:
     needs_openmp()
     counts = (1, 2, 4) if nightly else (1, 4)
-    lines = run(tmp_path, "call", str(ROOT / "samples"), str(tmp_path / "cache"), *map(str, counts), KMP_BLOCKTIME="0", OMP_WAIT_POLICY="passive")
+    copied(tmp_path / "samples", nightly)
+    lines = run(tmp_path, "call", str(tmp_path / "samples"), str(tmp_path / "cache"), *map(str, counts), KMP_BLOCKTIME="0", OMP_WAIT_POLICY="passive")
     results, threads = [], {}
     for count in counts:
         end = next(n for n, line in enumerate(lines) if line.startswith("threads "))
@@ -76,7 +84,7 @@ def test_threads_change_no_bit_and_there_are_several(tmp_path: Path, nightly: bo
         lines = lines[end + 1:]
     assert not lines
     print(f"{len(results[0])} operators; tasks of the process by OMP_NUM_THREADS: {threads}")
-    assert len(results[0]) >= 30
+    assert len(results[0]) >= (30 if nightly else 15)
     assert all(line.split()[1] == "0" for line in results[0]), [line for line in results[0] if line.split()[1] != "0"]
     for count, result in zip(threads, results, strict=True):
         assert not different(results[0], result), f"{count} threads give other bits for {different(results[0], result)}"

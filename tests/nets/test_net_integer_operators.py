@@ -91,6 +91,7 @@ def test_formulas_over_sizes_agree_with_the_table(fn: str) -> None:
     assert not list(differences(row, args, np.array([evaluate(expr, v) for v in values])))
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize(("runtime", "opt"), [("clang", 2), ("gcc", 0)])
 def test_compiled_c_agrees_with_the_table(runtime: str, opt: int, tmp_path: Path) -> None:
     built = library(TABLE, runtime, opt, tmp_path, "0")

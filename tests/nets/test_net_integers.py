@@ -82,6 +82,7 @@ def disagreements(dtype: str, seed: int, runtime: str) -> list[str]:
     return found
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("dtype", ["i64", "i32", "u64", "i8", "u8", "u32"])
 def test_random_integer_expressions_wrap_as_they_should(dtype: str, nightly: bool, tool: Callable[[str], str]) -> None:
     tool("gcc")

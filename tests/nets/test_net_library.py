@@ -30,6 +30,7 @@ def chosen(seed: int, nightly: bool) -> list[library.Entry]:
     return list(ENTRIES) if nightly else random.Random(seed).sample([e for e in ENTRIES if e.family not in ("attention", "convolutions", "random", "sorting")], EVERYDAY)
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("opt", [0, 2])
 def test_random_instances_have_the_values_of_the_reference(tmp_path: Path, nightly: bool, opt: int):
     passed, wrong = Counter[bool](), list[str]()

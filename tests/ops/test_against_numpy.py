@@ -194,7 +194,7 @@ CASES: list[tuple[str, tuple[Any, ...], dict[str, Any], Callable[[], Any]]] = [
 ]
 
 
-@pytest.mark.slice(8)
+@pytest.mark.slice(12)
 @pytest.mark.parametrize("n", range(len(CASES)), ids=[f"{n}-{name}" for n, (name, *_) in enumerate(CASES)])
 def test_what_numpy_gives(n: int) -> None:
     name, args, named, wanted = CASES[n]
@@ -293,11 +293,11 @@ def test_remainders_are_those_of_numpy_to_the_last_bit(name: str, dtype: type) -
 
 def test_fourier_transforms_of_lengths_of_all_kinds(nightly):
     """Powers of 2 and 4, odd factors, the greatest prime that is one, primes above, and products with them."""
-    for n in (2, 45, 514) if not nightly else (1, 2, 3, 4, 5, 8, 12, 16, 45, 64, 77, 141, 250, 251, 257, 263, 482, 514, 539, 1000, 1018, 1024, 2048, 3001):
+    for n in (45, 514) if not nightly else (1, 2, 3, 4, 5, 8, 12, 16, 45, 64, 77, 141, 250, 251, 257, 263, 482, 514, 539, 1000, 1018, 1024, 2048, 3001):
         x = real(2, n) + 1j * real(2, n)
         expected = np.fft.fft(x, norm="ortho")
         assert np.abs(caten.ops.fft(x, norm="ortho") - expected).max() < 3e-15 * np.abs(expected).max(), n
-    for n in (2, 3, 7, 65, 264) if nightly else (7, 264):
+    for n in (2, 3, 7, 65, 264) if nightly else (7,):
         x = real(3, n) + 1j * real(3, n)
         np.testing.assert_allclose(caten.ops.irfft(x), np.fft.irfft(x), atol=1e-14)
 
@@ -318,6 +318,7 @@ code = "return {body}"
 """.replace("'", '"'))
 
 
+@pytest.mark.slice(3)
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_what_works_on_the_bits_of_floats(dtype: str) -> None:
     info = np.finfo(dtype)
@@ -335,6 +336,7 @@ def test_what_works_on_the_bits_of_floats(dtype: str) -> None:
             np.testing.assert_array_equal(found[np.isfinite(x)], want[np.isfinite(x)])
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"])
 def test_bits_and_divisors_of_integers(dtype: str) -> None:
     info = np.iinfo(dtype)

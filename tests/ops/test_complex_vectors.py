@@ -41,6 +41,7 @@ def arrays(n: int, dtype: str) -> list[np.ndarray]:
     return made
 
 
+@pytest.mark.slice(3)
 @pytest.mark.parametrize(("dtype", "runtime"), [("complex64", "clang"), ("complex128", "gcc")])
 @pytest.mark.parametrize("body", BODIES)
 def test_values_are_those_of_numpy(body: str, dtype: str, runtime: str) -> None:

@@ -138,6 +138,7 @@ def test_what_is_not_positive_definite_gives_nan() -> None:
     assert np.isnan(found[1, 0, 0])
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("name", ["eigh", "svd", "qr"])
 def test_elements_that_are_no_numbers_end(name: str) -> None:
     """The number of steps is bounded, and what comes of NaN is NaN."""

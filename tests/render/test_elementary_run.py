@@ -44,7 +44,7 @@ def check(run: Any, fn: str, dtype: str, x: np.ndarray) -> None:
     np.testing.assert_array_max_ulp(got, np.asarray(evaluate.apply(fn, args, dtype)), ULP[fn])
 
 
-@pytest.mark.slice(2)
+@pytest.mark.slice(4)
 @pytest.mark.parametrize(("renderer", "lanes"), [pytest.param(r, n, id=f"{n}{name}", marks=[pytest.mark.nightly] if (n in (4, 16)) == r.fused else [])
                                                  for n in (2, 4, 8, 16) for name, r in (("", CStyle()), ("-fused", Fused()))])
 @pytest.mark.parametrize("compiler", COMPILERS)
@@ -56,6 +56,7 @@ def test_every_number_of_lanes(compiler: str, lanes: int, renderer: CStyle, tmp_
             check(build(text(fn, dtype, lanes), folder, compiler, renderer), fn, dtype, np.geomspace(0.1, 20, lanes).astype(f"float{dtype[1:]}"))
 
 
+@pytest.mark.slice(3)
 @pytest.mark.parametrize(("dtype", "lanes"), [("f32", 16), ("f64", 8)])
 @pytest.mark.parametrize("fn", ["exp", "exp2"])
 @pytest.mark.parametrize("compiler", COMPILERS)

@@ -148,6 +148,7 @@ def test_vectors_with_masked_tail_gather_and_transposed_store(compiled: Any) -> 
     assert (z == x).all()
 
 
+@pytest.mark.slice(3)
 @pytest.mark.parametrize(("dtype", "lanes"), [("f32", 64), ("f64", 32), ("i16", 64), ("u8", 64), ("i64", 16), ("f32", 4)])
 @pytest.mark.parametrize("flags", [(), ("-march=native",)], ids=["AVX2", "native"])
 def test_masks_of_vectors_longer_than_a_register(dtype: str, lanes: int, flags: tuple[str, ...], compiled: Any) -> None:

@@ -88,6 +88,7 @@ def through(shape: str, count: int) -> list[Nest]:
     return nests
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize(("twice", "once"), ALIKE)
 @pytest.mark.slow
 def test_an_axis_that_has_the_size_of_another_costs_no_more(twice: str, once: str) -> None:

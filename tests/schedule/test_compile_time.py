@@ -80,6 +80,7 @@ def condition_on_the_result(rng: random.Random) -> str:
                 * 3)
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("family", [pooling, in_place, convolution, condition_on_the_result], ids=lambda f: f.__name__)
 @pytest.mark.slow
 def test_hard_specs_are_scheduled_soon(family: object, nightly: bool) -> None:

@@ -333,7 +333,7 @@ def accumulators(after: LoopProgram) -> int:
                  and loop.mark == "unroll"])
 
 
-@pytest.mark.slice(3)
+@pytest.mark.slice(6)
 @pytest.mark.parametrize("order", ["".join(o) for o in itertools.permutations("ijp")])
 @pytest.mark.parametrize("operands", OPERANDS)
 @pytest.mark.slow
@@ -390,6 +390,7 @@ def test_a_batched_product_threads_over_the_batch() -> None:
                 ((2, 7, 17, 3), (0, 1, 1, 1), (2, 12, 32, 5), (2, 9, 37, 4), (3, 8, 24, 1), (2, 3, 7, 0)))
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("machine", [AVX2, AVX512, NEON])
 @pytest.mark.parametrize("operands", ["A[i p] B[p j]", "A[i p] B[j p]"])
 @pytest.mark.slow
@@ -607,6 +608,7 @@ def test_threads_share_strips_of_four_vectors_if_there_are_few() -> None:
     assert_same(before, after, SMALL)
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("facts", [AVX512, THREADS])
 @pytest.mark.parametrize("size", [32, 64])
 def test_no_version_is_made_for_calls_that_another_version_has_already(facts: str, size: int) -> None:

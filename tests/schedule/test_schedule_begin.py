@@ -52,7 +52,7 @@ def tiled(text: str, seed: int, how: str) -> LoopProgram | None:
         return None
 
 
-@pytest.mark.slice(4)
+@pytest.mark.slice(8)
 @pytest.mark.parametrize(("text", "how"), [
     (PRODUCT, "begin"), (LEFT_OUT, "begin"), (STARTED, "begin"), (RESCALED, "begin"), (in_blocks(RESCALED), "begin"),
     (PRODUCT + EPILOGUE, "finish"), (LEFT_OUT + EPILOGUE, "finish"), (STARTED + EPILOGUE, "finish"),

@@ -64,7 +64,7 @@ def taken(node: LoopProgram) -> Schedule:
     return fact
 
 
-@pytest.mark.slice(3)
+@pytest.mark.slice(6)
 @pytest.mark.parametrize(("machine", "dtype", "stride", "dilation"), [
     ("avx512", "f32", 1, 1), ("avx512", "f32", 2, 1), ("avx512", "f32", 3, 1), ("avx512", "f32", 1, 2),
                                                                       ("avx512", "f64", 1, 1), ("avx512", "i32", 2, 1),

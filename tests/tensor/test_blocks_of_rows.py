@@ -386,6 +386,7 @@ def test_compiled(scores: str, mask: str, opt: int) -> None:
             np.testing.assert_allclose(function(Q, K, V), want, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("march", ["x86_64_v3", "x86_64_v4"])
 @pytest.mark.parametrize("name", ["attention", "causal_attention"])
 def test_scores_are_neither_filled_nor_scaled_in_passes_of_their_own(name: str, march: str) -> None:

@@ -41,6 +41,7 @@ def layer(x: Array, p: dict[str, Array]) -> Array:
     return r + 0.5 * z * (1 + np.tanh(np.sqrt(2 / np.pi) * (z + 0.044715 * z ** 3))) @ p["W2"] + p["c2"]
 
 
+@pytest.mark.slice(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("config", [{}, {"OMP": 1}])
 def test_layers_give_what_numpy_gives(config: dict[str, int]) -> None:

@@ -89,7 +89,7 @@ CASES: dict[str, str] = {
 }
 
 
-@pytest.mark.slice(3)
+@pytest.mark.slice(6)
 @pytest.mark.parametrize("name", CASES)
 def test_numbers(name: str) -> None:
     """As the loops compute them one after the other, at -O0."""

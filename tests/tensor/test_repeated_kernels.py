@@ -125,7 +125,7 @@ def test_the_memory_between_layers_is_used_again() -> None:
     assert layout(lowered(network(4))).shared is layout(lowered(network(9))).shared
 
 
-@pytest.mark.slice(3)
+@pytest.mark.slice(6)
 @pytest.mark.parametrize("layers", [2, 5])
 @pytest.mark.parametrize(("runtime", "config"), [("clang", {}), ("clang", {"OMP": 1}), ("gcc", {}), ("numpy", {})])
 def test_a_network_gives_what_numpy_gives(runtime: str, config: dict[str, int], layers: int) -> None:

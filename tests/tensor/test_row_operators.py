@@ -145,7 +145,7 @@ def check(operator: Any, name: str, given: list[np.ndarray]) -> None:
         np.testing.assert_allclose(found, wanted, rtol=2e-4, atol=2e-5)
 
 
-@pytest.mark.slice(3)
+@pytest.mark.slice(6)
 @pytest.mark.parametrize("opt", [0, 2])
 @pytest.mark.parametrize("name", OPERATORS)
 def test_numbers(name: str, opt: int) -> None:

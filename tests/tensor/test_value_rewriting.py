@@ -69,7 +69,7 @@ def test_a_product_is_a_call(inputs: str, output: str, code: str) -> None:
     assert "reduce" not in shown
 
 
-@pytest.mark.slice(2)
+@pytest.mark.slice(4)
 @pytest.mark.parametrize(("inputs", "output", "code"), [
     ('"X{double}[M K]", "W{double}[K N]"', "Y{double}[M N]", "return X @ W"),              # another type
     ('"X{float}[M K]", "W{float}[N K]"', "Y{float}[M N]", "return X @ W.T"),               # a transposed operand

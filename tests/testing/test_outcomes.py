@@ -85,6 +85,7 @@ def reports(spec: tuple[list[str], str, str, str], cases: str = "") -> list[runn
     return runner.run_cases(built(spec, cases), OPTIONS)
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("name", SPECS)
 def test_a_right_reference_is_ok_and_three_times_it_is_wrong(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     inputs, output, body, reference = SPECS[name]

@@ -49,7 +49,7 @@ def drawn(*shape: int) -> np.ndarray:
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
 
 
-@pytest.mark.slice(3)
+@pytest.mark.slice(6)
 @pytest.mark.parametrize("opt", [0, 2])
 @pytest.mark.parametrize(("body", "lang", "expected"), [
     ("return Softmax(X)", "python", softmax),
