@@ -123,3 +123,25 @@ def test_attention_of_one_query(width: int) -> None:
         S = np.einsum("hd,thd->th", Q, K)
         E = np.exp(S - S.max(axis=0))
         np.testing.assert_allclose(operator(Q, K, V), np.einsum("th,thd->hd", E / E.sum(axis=0), V), rtol=1e-4, atol=1e-5)
+
+
+IN_PLACE = """
+[[composite]]
+name = "InPlace"
+inputs = ["Z{float}[M N]", "A{float}[N K]", "X{float}[M K]", "T{float}[M N]"]
+outputs = ["Z", "T"]
+implementation = { lang = "python", code = '''
+V = (Z[:, :, None] * A[None, :, :] * X[:, None, :]).sum(axis=2)
+T[:, :] = np.exp(V - V.max(axis=1, keepdims=True))
+Z[:, :] = V
+''' }
+"""
+
+
+def test_sums_are_not_where_their_terms_are_read() -> None:
+    draw = np.random.default_rng(2)
+    Z, A, X = (draw.random(shape).astype(np.float32) for shape in ((6, 20), (20, 30), (6, 30)))
+    V = np.einsum("ij,jk,ik->ij", Z, A, X)
+    made = caten.compile(IN_PLACE)(Z.copy(), A, X, np.zeros_like(Z))
+    np.testing.assert_allclose(made[0], V, rtol=1e-5)
+    np.testing.assert_allclose(made[1], np.exp(V - V.max(axis=1, keepdims=True)), rtol=1e-4)

@@ -447,3 +447,48 @@ def test_arrays_of_any_layout(seed: int) -> None:
     found = np.zeros(expected.shape, np.float32)
     assert interpret.run(made, {"Q": Q, "K": K, "V": V, "O": found, **{a.upper(): SIZES[a] for a in axes if a != "d"}}) == 0
     assert np.allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+# -- arrays that are read and written ----------------------------------------------------------------------------------
+
+IN_PLACE = """
+[composite]
+name = "InPlace"
+inputs = ["Q{{float}}[T 8]", "K{{float}}[U 8]", "V{{float}}[U 8]", "G{{float}}[T 8]", "M{{float}}[T U]"{more}]
+outputs = [{outputs}]
+[implementation]
+lang = "python"
+code = '''
+S = Q @ K.T + M
+E = np.exp(S - S.max(axis=1, keepdims=True))
+{code}
+'''
+"""
+# What is computed of the scores and their exponentials, and the results.
+CHANGES = {
+    "the queries": ("Q[:, :] = E / E.sum(axis=1, keepdims=True) @ V + Q", "Q"),
+    "the mask": ("M[:, :] = E / E.sum(axis=1, keepdims=True)\nQ[:, :] = M @ V", "M Q"),
+    "the mask, and weights for others": ("W = E / E.sum(axis=1, keepdims=True)\nZ[:, :] = W.T @ G\nM[:, :] = E\nO[:, :] = W @ V", "M Z O"),
+    "two products before": ("D = G @ V.T\nW = (D - (D * E).sum(axis=1, keepdims=True)) * E\nM[:, :] = W\nO[:, :] = W @ K + G", "M O"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_arrays_that_a_block_reads_and_writes(change: str) -> None:
+    """A block stores to no memory of which it reads old elements later."""
+    code, results = CHANGES[change]
+    own = [name for name in results.split() if name not in "QM"]
+    more = "".join([f', "{name}{{float}}[{"U" if name == "Z" else "T"} 8]"' for name in own])
+    text = IN_PLACE.format(more=more, outputs=", ".join([f'"{name}"' for name in results.split()]), code=code)
+    operator = caten.compile(text)
+    for T, U in ((1, 1), (5, 3), (150, 33), (129, 300)):
+        draw = np.random.default_rng(T)
+        shapes = {"Q": (T, 8), "K": (U, 8), "V": (U, 8), "G": (T, 8), "M": (T, U), **{name: (U if name == "Z" else T, 8) for name in own}}
+        given = {name: draw.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+        values: dict[str, Any] = {"np": np, **{name: value.astype(np.float64) for name, value in given.items()}}
+        scores = values["Q"] @ values["K"].T + values["M"]
+        values["E"] = np.exp(scores - scores.max(axis=1, keepdims=True))
+        exec(code, values)
+        made = operator(*[value.copy() for value in given.values()])
+        for name, found in zip(results.split(), made if isinstance(made, tuple) else (made,), strict=True):
+            np.testing.assert_allclose(found, values[name], rtol=1e-3, atol=1e-4, err_msg=f"{name}, {T} x {U}")

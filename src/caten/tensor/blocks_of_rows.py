@@ -200,12 +200,12 @@ def shared_axes(kernels: Sequence[Group]) -> dict[str, tuple[Axis, ...]]:
     for m in members:
         for r in reads_of(m.value):
             readers.setdefault(r.buffer, []).append((m.name, r))
-    for m in reversed(members):
-        for reader, read in readers.get(m.name, []):
-            at = dict(_aligned(m.value, read, own[reader]))
-            own[m.name] = {n: a for n, a in own.get(m.name, at).items() if at.get(n) is a}
-        if m.name not in own:                         # others read it: it shares the loops of its kernel
-            own[m.name] = _of_kernel(m, together[m.name], own)
+    for _ in range(2):                                # what others alone read shares the loops of its kernel
+        for m in reversed(members):
+            for reader, read in [each for each in readers.get(m.name, []) if each[0] in own]:
+                at = dict(_aligned(m.value, read, own[reader]))
+                own[m.name] = {n: a for n, a in own.get(m.name, at).items() if at.get(n) is a}
+        own |= {m.name: _of_kernel(m, together[m.name], own) for m in members if m.name not in own}
     common = [n for n in range(len(kernels[-1].last.outer))
               if all(n in own[m.name] for m in members)]
     return {m.name: tuple([own[m.name][n] for n in common]) for m in members}

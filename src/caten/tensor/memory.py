@@ -141,8 +141,9 @@ def sources_of(kernel: Group | NestKernel) -> list[tuple[str, str]]:
 
 def is_in_place(kernel: Group | NestKernel, value: str, memory: str) -> bool:
     """Does each iteration of a kernel that writes `value` read, of the old contents, only the element that it writes,
-    or do reductions that are complete before read the others?"""
-    if isinstance(kernel, NestKernel):
+    or do reductions that are complete before read the others? In blocks of rows, what comes before `value` is in its
+    memory, and old contents may be read after it."""
+    if isinstance(kernel, NestKernel) or kernel.blocked is not None:
         return False
     members = {m.name: m for m in kernel.members}
     target = members[value]

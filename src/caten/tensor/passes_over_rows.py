@@ -60,8 +60,7 @@ class Passes:
                     self.readers.setdefault(r.buffer, []).append((m, r))
         self.alone: frozenset[str] = frozenset()                 # members whose pass no reader shares
         self.arrange_all()
-        self.alone = frozenset([m.name for m in group.members if is_matrix_vector(m.value)
-                                and (m.name in group.stored or not self.is_local(m))])
+        self.alone = frozenset([m.name for m in group.members if self.may_be_alone(m)])
         if self.alone:
             self.arrange_all()
         self.bound: dict[str, dict[str, Expr]] = {m.name: {} for m in group.members}
@@ -111,6 +110,14 @@ class Passes:
         if not axes or theirs[0] not in other.axes or read.buffer in self.alone:
             return False
         return theirs[0].extent is axes[0].extent and read.index[other.axes.index(theirs[0])] is axes[0].var
+
+    def may_be_alone(self, m: Member) -> bool:
+        """Is a member a product that is kept, in an array of which the group reads no old element?"""
+        if not is_matrix_vector(m.value) or (m.name not in self.group.stored and self.is_local(m)):
+            return False
+        home = self.lowering.array(m.name)
+        return not any(self.lowering.array(r.buffer) == home for x in self.group.members for r in reads_of(x.value)
+                       if r.buffer not in self.members)
 
     # -- where values are kept ----------------------------------------------------------------------------------------
 
