@@ -88,6 +88,14 @@ def test_products_are_those_of_numpy(shapes: tuple[str, str, str], value: str, c
         np.testing.assert_allclose(operator(X, W, B), eval(value, {"X": X, "W": W, "B": B, "np": np}), rtol=1e-4, atol=1e-3, err_msg=f"{summed} x {columns}")
 
 
+def test_a_graphics_card_starts_one_kernel() -> None:
+    options = Options(runtime="opencl", opt=2)
+    (program,) = loading.load_programs(SpecText("f.toml", spec(COLUMNS, "np.tanh(X @ W + B)"), "toml"), options)
+    made = driver.advance(program, "loop", options)
+    assert isinstance(made, LoopProgram)
+    assert len(made.kernels) == 1
+
+
 ATTENTION = """
 [[composite]]
 name = "Attention"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ..core.expr import Expr, Op, Var, index
 from ..core.monoids import is_monoid
+from ..core.program import Target
 from ..core.unique_names import Names
 from ..frozen import frozen
 from ..loop.effects import reads
@@ -29,12 +30,14 @@ class Storage:
 
 class LoopBuilder:
     """Makes the statements of kernels. `number`: the present kernel. `storage`: where members are. `made_for`: the
-    members that a statement computes, or of a loop, by its name, those inside; of passes over rows.
-    `names`: those that are taken, if statements around these exist."""
+    members that a statement computes, or of a loop, by its name, those inside; of passes over rows. `on_device`: for a
+    machine with groups of threads? `names`: those that are taken, if statements around these exist."""
 
     def __init__(self, program: TensorProgram, kernels: Sequence[Group | NestKernel], names: Names | None = None,
                  ) -> None:
         self.program, self.kernels = program, kernels
+        target = program.first(Target)
+        self.on_device = target is not None and bool(target.machine.groups)
         self.plan: Plan = plan_memory(program, kernels, reuses=names is not None)
         taken = {c.declares()[0] for c in program.params if hasattr(c, "declares")}
         taken |= {n.name for d in program.definitions if isinstance(d.value, Nest)

@@ -7,7 +7,7 @@ A kernel of one reduce, or of a reduce and the map that reads it element by elem
     (products)                 C = f(R)        ->  for i: C[i] = 0;  for i, p: C[i] += …;  for i: C[i] = f(C[i])
     (products)                 C = f(C, R)     ->  for i, p: T[i] += …;  for i: C[i] = f(C[i], T[i])
 
-where a product is a contraction or a matrix-vector product.
+where a product is a contraction, or on a CPU a matrix-vector product.
 
 A scatter accumulates into the array of its source, or into a copy (`scatter_lowering`). All others are outer loops
 around passes (`passes_over_rows`), a long scan in blocks (`long_scans`), or loops over blocks of rows
@@ -61,7 +61,7 @@ def lower(program: TensorProgram, blocks: Blocks | None = None) -> LoopProgram:
     kernels: tuple[Node, ...] = (Kernel(name, whole),)
     if any(map(is_call, whole)):
         kernels = kernels_around_calls(name, whole)
-    elif target is not None and not target.machine.groups and program.opt > 0 and program.first(Schedule) is None:
+    elif target is not None and not lowering.on_device and program.opt > 0 and program.first(Schedule) is None:
         kernels = with_repeats(name, parts, lowering.locals, program.buffers)
     return LoopProgram(program.name, (*clauses, *kernels))
 
@@ -81,6 +81,7 @@ class Lowering(LoopBuilder):
         self.blocks, self.is_part = blocks, names is not None
         self.shares_scans = blocks is not None and shares_scans(program)
         self.searches_in_blocks = blocks is not None and may_search_in_blocks(program)
+        self.is_apart = is_contraction if self.on_device else is_product        # starting a kernel takes long there
         self.tested = {r.buffer for c in program.checks for r in reads_of(c.cond)} - {
             name for k in self.kernels for name in reads_of_kernel(k)}         # scalars of checks, and of nothing else
 
@@ -256,13 +257,13 @@ class Lowering(LoopBuilder):
                 self.storage[total.buffer] = Storage("output", target)
                 begin = each(lambda ref, names: (self.store(ref, self.expr(start, names)),))
                 return (*begin, *accumulate())
-            if not old and is_product(reduce):
+            if not old and self.is_apart(reduce):
                 self.storage[total.buffer] = Storage("output", target)
                 begin = each(lambda ref, names: (Setf(ref, identity(reduce.fn, value.type)),))
                 middle = accumulate()
                 end = each(lambda ref, names: (self.store(ref, self.expr(value.expr, names, {total: ref})),))
                 return (*begin, *middle, *end)
-        if is_product(reduce) and not changes:
+        if self.is_apart(reduce) and not changes:
             own = self.names.fresh(self.wanted(total.buffer))
             self.storage[total.buffer] = Storage("scratch", own)
             local = Local(own, reduce.type, tuple([a.extent for a in value.axes]), "scratch")

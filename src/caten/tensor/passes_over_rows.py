@@ -113,7 +113,8 @@ class Passes:
 
     def may_be_alone(self, m: Member) -> bool:
         """Is a member a product that is kept, in an array of which the group reads no old element?"""
-        if not is_matrix_vector(m.value) or (m.name not in self.group.stored and self.is_local(m)):
+        if self.lowering.on_device or not is_matrix_vector(m.value) or (
+                m.name not in self.group.stored and self.is_local(m)):
             return False
         home = self.lowering.array(m.name)
         return not any(self.lowering.array(r.buffer) == home for x in self.group.members for r in reads_of(x.value)
