@@ -61,6 +61,7 @@ def matrices() -> tuple[Any, Any, Any]:
     return tuple(rng.integers(-4, 5, s).astype(np.float32) for s in ((5, 4), (4, 3), (5, 3)))  # type: ignore[return-value]
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("opt", [0, 1, 2, 3])
 def test_a_spec_is_compiled_and_called(opt: int) -> None:
     gemm = compiled(GEMM, opt=opt)
@@ -146,6 +147,7 @@ def test_accesses_are_checked() -> None:
     assert len(compiled(TAKE, bounds_check=False).manifest["checks"]) < len(take.manifest["checks"])
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("opt", [0, 2])
 @pytest.mark.parametrize(("loop", "k", "runs"), [
     ("(i 5 10 (aref k 0))", 2**63 - 4, 0), ("(i 5 10 (aref k 0))", 2**61, 1), ("(i 10 5 (aref k 0))", -2**63, 0), ("(i 10 5 (aref k 0))", -1, 5),
@@ -424,6 +426,7 @@ def test_import_is_light() -> None:
     assert done.stderr.endswith("AttributeError: module 'caten' has no attribute 'nothing'\n")
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize(("narrow", "wide"), [("bfloat16", "float"), ("half", "double"), ("int32", "int64"), ("uint8", "int32"), ("int16", "int64")])
 def test_what_is_left_of_a_row_stays_in_the_row(narrow: str, wide: str) -> None:
     """With AVX-512, clang 22 stores two lanes where it sees that a vector was narrowed and one lane of it is to be stored."""

@@ -209,6 +209,7 @@ def outcome(path: Path, use: Callable[[Path], None]) -> str:
 OK = {"ok", "malformed", "E932", "E931", "E850", "E663", "E665"}
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("kind", READERS)
 def test_each_reader_takes_its_own_document_and_no_wrong_one_hurts_it(kind: str, tmp_path: Path) -> None:
     good, use = READERS[kind]

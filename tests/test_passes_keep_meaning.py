@@ -32,7 +32,7 @@ def results(program: Program, arguments: dict[str, Any]) -> dict[str, np.ndarray
     return {b.name: run[b.name] for b in program.buffers.values() if b.access != "in"}
 
 
-@pytest.mark.slice(6)
+@pytest.mark.slice(12)
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda p: p.stem)
 def test_every_pass_on_every_sample(path: Path) -> None:
     for op in loading.load_programs(SpecText(path.name, path.read_text(), "toml"), OPTIONS):

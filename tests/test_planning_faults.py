@@ -116,6 +116,7 @@ def test_a_users_build_goes_on(fault: Fault, options: Options, monkeypatch: pyte
     assert "for i 0 N" in show(program) or "vref" in show(program)
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("how", [{"strict": True}, {"verify": True}], ids=["in tests", "--verify"])
 def test_in_tests_and_with_verify_the_fault_is_raised(fault: Fault, how: dict[str, bool], options: Options, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,6 +125,7 @@ def test_in_tests_and_with_verify_the_fault_is_raised(fault: Fault, how: dict[st
         advanced(replace(options, **how))
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.__name__)
 def test_what_is_built_then_is_right(fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CATEN_STRICT")

@@ -131,7 +131,7 @@ def prepared(text: str) -> str:
     return compiler.prepare([SpecText("big.toml", text, "lisp" if text.startswith("(") else "toml")], OPTIONS).source
 
 
-@pytest.mark.slice(6)
+@pytest.mark.slice(12)
 @pytest.mark.parametrize("what", LIMITED)
 def test_limits(what: str) -> None:
     text, code = LIMITED[what]
@@ -141,7 +141,7 @@ def test_limits(what: str) -> None:
     assert all(d.place is not None and len(d.message) < 500 for d in refused.value.diagnostics)
 
 
-@pytest.mark.slice(6)
+@pytest.mark.slice(12)
 @pytest.mark.parametrize("what", WITHIN)
 def test_within_the_limits(what: str) -> None:
     with bounded(20):

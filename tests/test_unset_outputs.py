@@ -22,7 +22,7 @@ LOWER = "(composite L ((A{float}[N N]) -> (L{float}[N N]<1 0>)) (dotimes (i N) (
 READ = "(composite R ((x{float}[N]) -> (y{float}[N])) (dotimes (i N) (setf (aref y i) (if (> i 0) (+ 1 (aref y (- N i))) 0))))"
 
 
-@pytest.mark.slice(3)
+@pytest.mark.slice(6)
 @pytest.mark.parametrize("options", [{}, {"bounds_check": False}, {"config": {"OMP": 1}}], ids=["plain", "unchecked", "threads"])
 @pytest.mark.parametrize("opt", [0, 1, 2])
 @pytest.mark.parametrize("runtime", ["gcc", "clang", "numpy"])
@@ -53,7 +53,7 @@ def test_what_nothing_sets_is_zero(runtime: str, opt: int, options: dict[str, An
         np.testing.assert_array_equal(y, want)
 
 
-@pytest.mark.slice(4)
+@pytest.mark.slice(8)
 @pytest.mark.parametrize("dtype", list(DTYPES))
 def test_every_type_has_its_zero(dtype: str) -> None:
     word, kind = DTYPES[dtype].numpy, numpy_dtype(dtype)

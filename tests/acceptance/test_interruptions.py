@@ -82,6 +82,7 @@ def interrupt(running: subprocess.Popen[str], number: int, group: bool) -> list[
     return below
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize(("number", "code"), SIGNALS, ids=["Ctrl-C", "SIGTERM"])
 @pytest.mark.parametrize(("spec", "size"), [(LONG_KERNEL, 20_000), (LONG_REFERENCE, 900)], ids=["kernel", "reference"])
 def test_a_long_test_run(spec: str, size: int, number: signal.Signals, code: int, folder: Path, tool: Any) -> None:

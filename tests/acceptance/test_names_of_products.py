@@ -38,6 +38,7 @@ def spec(folder: Path) -> str:
     return "twice.toml"
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_product_of_a_name_works(name: str, spec: str, tool: object) -> None:
     out = f"./{name}.so"
@@ -168,6 +169,7 @@ def test_runtimes_do_not_write_over_each_other(spec: str) -> None:
 
 # ---- files that cannot be loaded
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("suffix", [".so", ".elf", ".wasm", ".py", ".json", ".ptx", ".cl", ".dylib", ""])
 @pytest.mark.parametrize("fault", ["missing", "folder", "empty", "garbage", "a text"])
 def test_what_cannot_be_loaded(suffix: str, fault: str, spec: str) -> None:

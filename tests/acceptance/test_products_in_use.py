@@ -69,6 +69,7 @@ def sample(name: str) -> str:
     return str(ROOT / "samples" / f"{name}.toml")
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("specs", [*[(n,) for n in ONE], SEVERAL], ids="+".join)
 def test_the_example_builds_with_its_first_line_and_agrees(specs: tuple[str, ...], folder: Path, tool: Any) -> None:
     tool("cc")

@@ -12,7 +12,7 @@ from command_line import ROOT, SAMPLES, caten, shell
 STRICT = ("-Wall", "-Wextra", "-Werror")
 
 
-@pytest.mark.slice(6)
+@pytest.mark.slice(12)
 @pytest.mark.parametrize("path", [pytest.param(path, id=path.stem, marks=[pytest.mark.nightly] * (n % 2)) for n, path in enumerate(SAMPLES)])
 def test_a_sample_piped_or_at_once(path: Path, folder: Path, tool: Any) -> None:
     tool("gcc")

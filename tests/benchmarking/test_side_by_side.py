@@ -114,6 +114,7 @@ log.doing("sum", "jax")
 """
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize(("ending", "why"), [("os.abort()", "its process ended with -6"), ("import time; time.sleep(60)", "nothing came of it"),
                                              ("sys.exit(3)", "its process ended with 3"), ("", None)])
 def test_what_a_process_was_doing_is_known_after_it_died(ending: str, why: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

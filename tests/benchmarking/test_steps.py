@@ -16,6 +16,7 @@ def scheduled(schedule: str) -> str:
     return show(driver.advance(loading.load_programs(source, options)[0], "loop", options).kernels[0])  # type: ignore[attr-defined]   # a loop program
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("number", range(len(STEPS)))
 def test_a_step_of_the_walk_is_legal_and_differs_from_the_one_before(number: int) -> None:
     loops = scheduled(STEPS[number].schedule)

@@ -146,6 +146,7 @@ def test_start_up_imports_no_heavy_module(arguments: list[str]) -> None:
     assert not {"numpy", "islpy", "rich", "cffi", "_cffi_backend", "ctypes"} & modules_after(arguments)
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("words", ["explain --list", "--help", "build --help", "new --help", "man", "doctor", "--version", "check -", "fmt -"])
 def test_stdout_on_a_full_disk_is_a_diagnostic(words: str) -> None:
     with open("/dev/full", "w") as full:

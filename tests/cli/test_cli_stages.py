@@ -161,6 +161,7 @@ def test_check_reports_and_writes_nothing(caten: Any, folder: Path) -> None:
     assert sorted(p.name for p in folder.iterdir()) == before
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize(("old", "new", "code"), [
     ("A @ B + C", "A @ B + D", "E803"), ("A @ B + C", "np.gemm(A, B)", "E804"), ("A @ B + C", "A @", "E801"), ("lambda A,", "lambda Q,", "E807"),
 ])
@@ -212,6 +213,7 @@ RUNNING = {"test": [], "bench": ["--no-limits", "--rounds", "5", "--batch", "0.0
            "": ["--test", "N=9", "-o", "axpy.so"]}
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("command", RUNNING)
 @pytest.mark.parametrize("stage", ["parse", "ir", "schedule"])
 def test_what_compares_with_the_operator_as_written_takes_the_text_of_parse_alone(caten: Any, stage: str, command: str) -> None:
@@ -273,6 +275,7 @@ def test_a_name_may_be_spelled_as_in_the_spec(dash: str, caten: Any, folder: Pat
 WRONG = MAP + 'replacement = "return np.exp(x) * 1.001"\n'
 
 
+@pytest.mark.slice(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("stage", ["ir", "schedule", "render", "check"])
 def test_rules_are_tried_before_they_are_applied(building: Any, folder: Path, stage: str) -> None:

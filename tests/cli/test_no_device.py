@@ -12,6 +12,7 @@ import pytest
 COMMANDS = [["test", "axpy.toml"], ["axpy.toml", "--emit=so=made.bin", "--test", "N=8"], ["bench", "axpy.toml", "--sizes", "N=8"]]
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("words", COMMANDS)
 @pytest.mark.parametrize("runtime", ["opencl", "cuda"])
 def test_a_machine_without_the_device_ends_with_code_3(folder: Path, runtime: str, words: list[str]) -> None:

@@ -88,6 +88,7 @@ MALFORMED = {
 }
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("name", MALFORMED)
 @pytest.mark.parametrize("command", [(), ("build",), ("compile",), ("test",), ("check",), ("pairs.toml", "-o", "x.c")])
 def test_a_malformed_test_is_refused_before_anything_is_written(building: Any, pairs: Path, command: tuple[str, ...], name: str) -> None:

@@ -33,6 +33,7 @@ def run(folder: Path, words: list[str], settings: dict[str, str], terminal: bool
     return written.decode()
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize(("settings", "terminal", "coloured"), [
     ({}, True, True), ({}, False, False), ({"NO_COLOR": "1"}, True, False), ({"NO_COLOR": ""}, True, True),
     ({"FORCE_COLOR": "1"}, False, True), ({"FORCE_COLOR": ""}, False, False), ({"FORCE_COLOR": "1", "TERM": "dumb"}, False, True),

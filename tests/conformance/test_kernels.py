@@ -39,6 +39,7 @@ def test_names_are_distinct() -> None:
     assert [name for name, n in names.items() if n > 1] == []
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("kind", ["operator", "conversion", "bitcast", "feature"])
 def test_the_front_end_accepts_every_kernel(kind: str) -> None:
     assert all(execute.plain_ops(k)[-1].name == k.name for k in kernels(kind))

@@ -70,6 +70,7 @@ def test_functions_by_their_fast_forms_are_as_near_as_those_promise(nightly: boo
     assert len(found) > 100
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("name", COMMITTED)
 def test_the_committed_report_is_that_of_its_record(name: str) -> None:
     assert (REPORTS / name / "Reports.md").read_text() == markdown_report.markdown(record.read(str(REPORTS / name / "reports.json")))

@@ -129,6 +129,7 @@ class Declares(base("numpy")):
 """
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize(("pattern", "status"), [
     ("operator/add/i32/ordinary", "XFAIL"), ("operator/add/i32/overflow", "FAIL"), ("operator/sub/i32/ordinary", "XPASS"), ("operator/max/f32/denormals", "UNSUPPORTED"),
     ("operator/max/f64/ordinary", "UNSUPPORTED"), ("rejection/element-type/f64/copy", "PASS"), ("operator/max/f32/ordinary", "PASS"),

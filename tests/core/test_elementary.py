@@ -54,7 +54,7 @@ def operands(fn: str, a: Arithmetic, every: int) -> list[Any]:
     return [x if most is None else x[np.isnan(x) | (np.abs(x) <= most)]]
 
 
-@pytest.mark.slice(2)
+@pytest.mark.slice(4)
 @pytest.mark.parametrize(("fn", "a"), CASES)
 @pytest.mark.slow
 def test_a_form_is_within_its_bound(fn: str, a: Arithmetic, nightly: bool) -> None:

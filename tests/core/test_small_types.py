@@ -75,6 +75,7 @@ def test_integers_are_rounded_once_to_bfloat16(source: str) -> None:
         assert got == nearest(Fraction(value), "bf16")
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("dtype", SHORT)
 @pytest.mark.parametrize("fn", ["add", "sub", "mul", "div"])
 @pytest.mark.slow

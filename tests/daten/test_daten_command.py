@@ -122,6 +122,7 @@ def test_other_shapes_are_refused_in_place() -> None:
         assert (place.file, place.line, place.column) == ("net.toml [main]", 1, 9)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_kernels_are_timed(tmp_path: Path) -> None:
     done = daten("profile", "-", "--size", "B=16", "--trace", "t.json", cwd=tmp_path, stdin=PROGRAM)
@@ -150,7 +151,7 @@ def test_only_parameters_with_grad_are_trained(tmp_path: Path) -> None:
     assert "the program has no parameter to train" in done.stderr
 
 
-@pytest.mark.slice(3)
+@pytest.mark.slice(6)
 @pytest.mark.parametrize(("change", "message"), [
     (("(layer X W1 b1)", "(layr X W1 b1)"), "<stdin> [main]:1:20: error: there is no module 'layr', and the library has no such operator [E678]"),
     (("(set L", "(sat L"), "a statement is (set NAME EXPRESSION)"), (("X W1", "X W7"), "there is no 'W7' here"),

@@ -36,6 +36,7 @@ def tensors(shapes: Arrays) -> list[Tensor]:
     return [Tensor(draw.standard_normal(shape).astype(np.float32), requires_grad=True) for shape in shapes]
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize(("shapes", "forward", "most"), [
     (((2, 3, 40, 16),) * 3, lambda q, k, v: apply("attention", q, k, v), 4),
     (((2, 3, 40, 16),) * 3, lambda q, k, v: apply("attention", q, k, v, causal=True), 4),

@@ -121,7 +121,7 @@ OPERATORS = {
     "where": ([(4, 5), (4, 5)], {}), "mean": ([(8, 40)], {"axis": 0}), "attention": ([(2, 6, 8), (2, 7, 8), (2, 7, 8)], {})}
 
 
-@pytest.mark.slice(6)
+@pytest.mark.slice(12)
 @pytest.mark.parametrize("dtype", SHORT)
 @pytest.mark.parametrize("name", OPERATORS)
 def test_gradients_are_those_of_float32_but_for_rounding(name: str, dtype: str) -> None:
@@ -176,7 +176,7 @@ data = "data.npz"
     assert {a.dtype.name for a in load(tmp_path / "w.safetensors").values()} == {"bfloat16"}
 
 
-@pytest.mark.slice(2)
+@pytest.mark.nightly
 @pytest.mark.parametrize("dtype", SHORT)
 def test_gpt2_in_16_bits(dtype: str) -> None:
     from daten.models.gpt2 import GPT2, Size

@@ -145,7 +145,7 @@ def numpy_runtime() -> Iterator[None]:
     daten.use()
 
 
-@pytest.mark.slice(3)
+@pytest.mark.slice(6)
 def test_gradients_of_random_graphs(seed: int) -> None:
     draw = random.Random(f"gradients {seed}")
     graph = Graph(draw)

@@ -83,7 +83,7 @@ def test_functions(cases: dict[str, Callable[[Any], Any]]) -> None:
             assert b.dtype == np.asarray(a).dtype, name
 
 
-@pytest.mark.slice(5)
+@pytest.mark.slice(10)
 @pytest.mark.parametrize("name", OTHERWISE)
 def test_what_numpy_means_otherwise(name: str) -> None:
     want, found = OTHERWISE[name](lambda x: x), OTHERWISE[name](Tensor)

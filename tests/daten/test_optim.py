@@ -49,6 +49,7 @@ def trained(make: Any, steps: int) -> tuple[np.ndarray, list[float]]:
     return w.numpy(), losses
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize(("make", "formula"), [
     (lambda ps: optim.SGD(ps, lr=0.05, momentum=0.9, nesterov=True, weight_decay=0.1), sgd),
     (lambda ps: optim.SGD(ps, lr=0.05), lambda w, n, state: w - 0.05 * gradient(w)),

@@ -44,7 +44,7 @@ FUNCTIONS: dict[str, Callable[[Tensor, Tensor], Any]] = {
 }
 
 
-@pytest.mark.slice(4)
+@pytest.mark.slice(8)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_one_trace_gives_the_results_of_all_sizes(name: str) -> None:
     draw = np.random.default_rng(len(name))

@@ -77,7 +77,7 @@ def operators() -> dict[str, Any]:
     return {text: caten.compile(text, runtime="gcc") for text, _, _, _ in CALLS}
 
 
-@pytest.mark.slice(4)
+@pytest.mark.slice(8)
 @pytest.mark.parametrize("n", range(len(CALLS)))
 def test_what_numpy_computes(n: int, operators: dict[str, Any], tool: Any) -> None:
     tool("gcc")

@@ -155,6 +155,7 @@ COMPLEX = [
 ]
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize(("inputs", "code", "wanted"), COMPLEX)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_complex_numbers_of_their_parts(inputs: str, code: str, wanted: Any, dtype: Any, tool: Any) -> None:

@@ -19,7 +19,7 @@ def arguments() -> list[np.ndarray]:
     return [rng.random(6), np.array([1, 3, 2, 6, 5, 4]), rng.random((6, 8)), np.zeros(6)]
 
 
-@pytest.mark.slice(6)
+@pytest.mark.slice(12)
 @pytest.mark.parametrize("function", FUNCTIONS, ids=[f.__name__.removesuffix("_of") for f in FUNCTIONS])
 @np.errstate(all="ignore")
 def test_what_python_computes(function: Callable[..., Any], tool: Any) -> None:

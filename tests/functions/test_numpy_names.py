@@ -123,7 +123,7 @@ code = '''return {code}'''
 """), arrays
 
 
-@pytest.mark.slice(3)
+@pytest.mark.slice(6)
 @pytest.mark.parametrize("code", SIGNATURES.values(), ids=SIGNATURES)
 def test_arguments_are_read_by_numpys_signature(code: str) -> None:
     operator, arrays = compiled(code)

@@ -36,6 +36,7 @@ def operator(name: str) -> Any:
     return caten.compile(entry.source)
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("name", OPS)
 def test_ranks_load_one_library(name: str) -> None:
     op, libraries = operator(name), set[str]()

@@ -133,7 +133,7 @@ def operators() -> dict[Any, caten.OpFunction]:
     return {f: with_gcc(f) for f, _, _ in CALLS}
 
 
-@pytest.mark.slice(4)
+@pytest.mark.slice(8)
 @pytest.mark.parametrize("n", range(len(CALLS)), ids=[f"{f.__name__}{n}" for n, (f, _, _) in enumerate(CALLS)])
 def test_what_python_computes(n: int, operators: dict[Any, caten.OpFunction], tool: Any) -> None:
     tool("gcc")

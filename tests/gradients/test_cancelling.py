@@ -51,7 +51,7 @@ def test_maxima_that_do_not(name: str) -> None:
     assert found(STAY[name]) == 0
 
 
-@pytest.mark.slice(3)
+@pytest.mark.slice(6)
 @pytest.mark.parametrize("name", [*CANCEL, *STAY])
 def test_the_gradients_are_those_of_differences(name: str) -> None:
     results = caten.test(spec({**CANCEL, **STAY}[name]).text, grad=True, runtime="numpy")

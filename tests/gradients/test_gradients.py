@@ -124,6 +124,7 @@ def test_the_second_derivative() -> None:
     assert "grad_grad_x" in second.buffers
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize(("body", "why"), [
     ("y = np.zeros_like(x)\ny[0, 0] = x[0, 0]\nfor i in range(1, M):\n    for j in range(1, N):\n        y[i, j] = y[i - 1, j] * y[i, j - 1] + x[i, j]\nreturn y", "keeps the order"),
     ("return np.abs(np.complex64(x, x))", "complex"), ("return x[:, :1] * np.abs(rfft(x))", "keeps the order"), ("return x * np.complex64(x, 1.0).real", "complex"),
@@ -174,7 +175,7 @@ NONE = {"signbit", "nextafter", "spacing", "frexp"} | {e.name for e in library.e
 FAMILIES = [f for f in sorted({e.family for e in library.entries()}) if f not in ("random", "rejection", "bits", "creation", "transforms", "sorting", "sparse", "linear_algebra", "recurrent")]
 
 
-@pytest.mark.slice(4)
+@pytest.mark.slice(8)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_gradients_of_the_library(family: str, nightly: bool) -> None:
     entries = [e for e in library.entries() if e.family == family and e.name not in NONE]
@@ -219,7 +220,7 @@ def instances(name: str, dtype: str, ranks: tuple[int, ...] = (1, 2, 3)) -> list
     return found
 
 
-@pytest.mark.slice(6)
+@pytest.mark.slice(12)
 @pytest.mark.parametrize("dtype", ["bf16", "f16"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_gradients_of_16_bit_floats_are_verified(family: str, dtype: str, nightly: bool) -> None:

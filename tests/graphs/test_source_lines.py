@@ -25,7 +25,7 @@ def test_lines_are_those_of_their_values(name: str) -> None:
             assert set(line.values) <= values, line
 
 
-@pytest.mark.slice(3)
+@pytest.mark.slice(6)
 @pytest.mark.parametrize("name", ["softmax", "layernorm", "gemm", "mlp", "conv2d", "histogram", "prefix_sum", "argmax", "transpose", "causal_gemm"])
 def test_every_kernel_has_lines(name: str) -> None:
     programs = values_of(name)

@@ -188,6 +188,7 @@ def test_several_operators(makes: list[str]) -> None:
         compile_([PRODUCT.replace("Product", "A_b"), AXPY.replace("Axpy", "A-b")])
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("change", [
     {"opt": 0}, {"runtime": "clang"}, {"config": {"OPT": 1}}, {"config": {"SIMD_LEN": 1}}, {"bounds_check": False}, {"reassociate": False},
     {"sizes": {"N": 4}}, {"strided": ["A"]}, {"schedule": "(schedule)"}, {"cache": False}], ids=str)
@@ -461,6 +462,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("sample", [p for p in sorted(SAMPLES.glob("*.toml")) if every or p.stem in SMALL], ids=lambda p: p.stem)
 
 
+@pytest.mark.slice(2)
 def test_samples_compute_under_other_names(sample: Path, nightly: bool, makes: list[str]) -> None:
     options = Options(runtime="gcc", opt=1)
     for program in [p for p in loading.load_programs(read(sample), options) if isinstance(p, OpProgram)]:

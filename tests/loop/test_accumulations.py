@@ -174,6 +174,7 @@ def arguments(op: OpProgram, m: int, n: int, seed: int) -> dict[str, Any]:
     return given
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("group", SAME)
 @pytest.mark.slow
 def test_results_are_those_of_the_program_as_written(group: str) -> None:

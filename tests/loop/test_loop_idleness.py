@@ -39,6 +39,7 @@ def loops(spec: str, opt: int) -> Program:
     return driver.advance(loading.load_programs(SpecText("t", spec, "lisp"), options)[0], "loop", options)
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("opt", [0, 2])
 @pytest.mark.parametrize(("spec", "sizes"), [(GEMM, {"M", "N"}), (COPY, {"M", "N"}), (SUM, {"M"}), (THIRD, {"M", "N", "K"}), (SCRATCH, {"M", "K"})])
 def test_sizes_that_leave_nothing_to_do(spec: str, sizes: set[str], opt: int) -> None:
@@ -46,7 +47,7 @@ def test_sizes_that_leave_nothing_to_do(spec: str, sizes: set[str], opt: int) ->
     assert {*idle_sizes(program, interpret.statements(program))} - {"K" if spec == GEMM else ""} == sizes
 
 
-@pytest.mark.slice(4)
+@pytest.mark.slice(8)
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda p: p.stem)
 @pytest.mark.slow
 def test_what_is_said_to_do_nothing_does_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,6 +106,7 @@ def fused(x: Any, y: Any, z: Any) -> Any:
         return np.float32(np.float64(x) * np.float64(y) + np.float64(z))
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("seed", range(60))
 @pytest.mark.slow
 def test_a_sum_of_products_that_overflow_holds_in_any_order_fused_or_not(seed: int) -> None:

@@ -162,7 +162,7 @@ PROVEN = {
 }
 
 
-@pytest.mark.slice(4)
+@pytest.mark.slice(8)
 @pytest.mark.parametrize("what", list(PROVEN))
 @pytest.mark.parametrize(("level", "config"), [(0, ()), (1, ()), (2, ()), (2, (("MARCH", "x86_64_v4"), ("OMP", "1")))], ids=["-O0", "-O1", "-O2", "threads"])
 def test_every_pass_is_verified(what: str, level: int, config: tuple[tuple[str, str], ...]) -> None:
@@ -176,7 +176,7 @@ def test_every_pass_is_verified(what: str, level: int, config: tuple[tuple[str, 
 FOUND = sorted((Path(__file__).parent / "found").glob("*.toml"))
 
 
-@pytest.mark.slice(3)
+@pytest.mark.slice(6)
 @pytest.mark.parametrize("path", FOUND, ids=lambda p: p.stem)
 @pytest.mark.parametrize("config", [(), (("MARCH", "x86_64_v3"), ("OMP", "1")), (("SIMD_LEN", "4"),)], ids=["native", "v3", "narrow"])
 def test_what_once_failed_or_never_ended_compiles(path: Path, config: tuple[tuple[str, str], ...]) -> None:

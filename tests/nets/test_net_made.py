@@ -21,6 +21,7 @@ STEPS = 12
 MOST_STORES = 60
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("name", ["gemm", "conv2d", "softmax", "gather", "maxpool"])
 def test_all_that_is_new_is_told(name: str, nightly: bool) -> None:
     own = Options(config=(("MARCH", "x86_64_v3"),), opt=0)

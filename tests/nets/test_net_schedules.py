@@ -300,6 +300,7 @@ def planted(name: str, steps: Sequence[Step], folder: Path, monkeypatch: pytest.
     return faults_of([made], 0, 2, True, folder, monkeypatch)
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize(("steps", "place", "fault"), [
     ((("split", "i", "4"),), "caten.schedule.primitives.split.tidied", lambda made: made[:1]),
     ((("fuse", "i", "j"),), "caten.schedule.primitives.fuse.tidied", lambda made: tuple([s.replace(hi=canonical(s.hi - 1)) for s in made])),

@@ -47,7 +47,7 @@ def text_of(made: Any, row: int | None) -> str:
     return next((str(c["text"]) for c in made[1]["checks"] if c["row"] == row), "")
 
 
-@pytest.mark.slice(3)
+@pytest.mark.slice(6)
 @pytest.mark.parametrize("opt", [0, 2])
 @pytest.mark.parametrize("strides", [(2000, 100, 1), (-2000, 100, 1), (2000, -100, 1), (-2000, -100, 1), (60, 2000, 1), (-60, 2000, 1)])
 def test_negative_and_exchanged_strides_work(built: Any, opt: int, strides: tuple[int, ...]) -> None:
@@ -60,6 +60,7 @@ def test_negative_and_exchanged_strides_work(built: Any, opt: int, strides: tupl
         np.testing.assert_array_equal(result.results["B"], 2 * a)
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("opt", [0, 2])
 @pytest.mark.parametrize("row", [0, 1, -3, 70, -70])
 def test_rows_of_an_input_may_overlap(built: Any, opt: int, row: int) -> None:
@@ -105,7 +106,7 @@ def test_rows_of_an_output_may_not_share_memory(built: Any, stride: int) -> None
         assert result.wrong == ()
 
 
-@pytest.mark.slice(3)
+@pytest.mark.slice(6)
 @pytest.mark.parametrize("opt", [0, 2])
 @pytest.mark.parametrize("stride", [0, 1, -1, *HUGE])
 def test_a_stride_that_no_element_needs_may_be_anything(built: Any, opt: int, stride: int) -> None:

@@ -194,7 +194,7 @@ CASES: list[tuple[str, tuple[Any, ...], dict[str, Any], Callable[[], Any]]] = [
 ]
 
 
-@pytest.mark.slice(12)
+@pytest.mark.slice(24)
 @pytest.mark.parametrize("n", range(len(CASES)), ids=[f"{n}-{name}" for n, (name, *_) in enumerate(CASES)])
 def test_what_numpy_gives(n: int) -> None:
     name, args, named, wanted = CASES[n]
@@ -246,7 +246,7 @@ def test_random_bits_are_those_of_threefry() -> None:
     assert hex(caten.ops.random_bits(np.zeros(2, np.uint32), shape=(1,))[0]) == "0x6b200159"
 
 
-@pytest.mark.slice(3)
+@pytest.mark.slice(6)
 @pytest.mark.parametrize(("name", "named", "mean", "variance"), [
     ("uniform", {}, 1 / 2, 1 / 12), ("normal", {}, 0, 1), ("randint", {"high": 6}, 2.5, 35 / 12), ("bernoulli", {"p": 0.3}, 0.3, 0.21), ("rademacher", {}, 0, 1), ("exponential", {}, 1, 1),
     ("gumbel", {}, 0.5772, math.pi ** 2 / 6), ("laplace", {}, 0, 2), ("logistic", {}, 0, math.pi ** 2 / 3), ("weibull", {"k": 2.0}, math.sqrt(math.pi) / 2, 1 - math.pi / 4), ("gamma_random", {}, 2, 2),
@@ -293,7 +293,7 @@ def test_remainders_are_those_of_numpy_to_the_last_bit(name: str, dtype: type) -
 
 def test_fourier_transforms_of_lengths_of_all_kinds(nightly):
     """Powers of 2 and 4, odd factors, the greatest prime that is one, primes above, and products with them."""
-    for n in (45, 514) if not nightly else (1, 2, 3, 4, 5, 8, 12, 16, 45, 64, 77, 141, 250, 251, 257, 263, 482, 514, 539, 1000, 1018, 1024, 2048, 3001):
+    for n in (45,) if not nightly else (1, 2, 3, 4, 5, 8, 12, 16, 45, 64, 77, 141, 250, 251, 257, 263, 482, 514, 539, 1000, 1018, 1024, 2048, 3001):
         x = real(2, n) + 1j * real(2, n)
         expected = np.fft.fft(x, norm="ortho")
         assert np.abs(caten.ops.fft(x, norm="ortho") - expected).max() < 3e-15 * np.abs(expected).max(), n
@@ -336,7 +336,7 @@ def test_what_works_on_the_bits_of_floats(dtype: str) -> None:
             np.testing.assert_array_equal(found[np.isfinite(x)], want[np.isfinite(x)])
 
 
-@pytest.mark.slice(2)
+@pytest.mark.slice(4)
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"])
 def test_bits_and_divisors_of_integers(dtype: str) -> None:
     info = np.iinfo(dtype)

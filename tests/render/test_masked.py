@@ -17,7 +17,7 @@ from caten.render.cstyle import CStyle
 TYPES = {"float": "f4", "double": "f8", "int8": "i1", "uint8": "u1", "int16": "i2", "int32": "i4", "int64": "i8"}
 
 
-@pytest.mark.slice(4)
+@pytest.mark.slice(8)
 @pytest.mark.parametrize("runtime", ["clang", "gcc"])
 @pytest.mark.parametrize("march", ["x86_64_v2", "x86_64_v3", "native"])
 @pytest.mark.parametrize("dtype", list(TYPES))

@@ -25,6 +25,7 @@ class Threads(CStyle):
     settings: ClassVar = {"OMP": True}
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("compiler", list(COMPILERS))
 @pytest.mark.parametrize(("lanes", "dtype"), [(8, "f32"), (2, "f32"), (4, "f64"), (16, "f32"), (16, "u8"), (4, "bool"), (4, "i64"), (2, "u8")])
 def test_streamed_vectors_arrive_whatever_their_address(compiler: str, lanes: int, dtype: str, tmp_path: Path) -> None:

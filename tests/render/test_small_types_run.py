@@ -21,6 +21,7 @@ def compiled(tmp_path: Path, runtime: str, signature: str, body: str, opt: int =
     return caten.compile(spec, runtime=runtime, opt=opt, config=config)
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize(("runtime", "march"), MACHINES)
 @pytest.mark.parametrize("opt", [0, 2], ids=["scalar", "vector"])
 def test_conversions_of_all_16_bit_floats(runtime: str, march: str, opt: int, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def card(nvrtc_here: None) -> None:
         pytest.skip("needs a GPU")
 
 
-@pytest.mark.slice(3)
+@pytest.mark.slice(6)
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
 def test_a_sample_compiles_for_an_architecture(nvrtc_here: None, sample: Path) -> None:
     built = compiler.build([read(sample)], Options(runtime="cuda", use_cache=False))

@@ -74,7 +74,7 @@ PROCESSORS = {"x86-64-v3": {"Nehalem": "avx", "Opteron_G1": "avx", "Haswell": No
 BY_DAY = ("x86-64-v3",)                 # linked, for which the embedded clang builds its library first
 
 
-@pytest.mark.slice(2)
+@pytest.mark.slice(4)
 @pytest.mark.parametrize(("march", "opt"), [pytest.param(m, opt, marks=[pytest.mark.nightly] if opt and m not in BY_DAY else []) for m in PROCESSORS for opt in (0, 3)])
 def test_c_on_other_processors(march: str, opt: int, made: Any, tool: Any) -> None:
     tool("qemu-x86_64")

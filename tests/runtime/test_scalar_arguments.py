@@ -78,7 +78,7 @@ VALUED = ["(setf D (max A 5))", "(setf D (min A 5))", "(setf D (where (< A 5) A 
           "(setf D (aref k 0)) (incf D A)"]
 
 
-@pytest.mark.slice(2)
+@pytest.mark.slice(4)
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_a_scalar_that_reaches_no_index_may_have_every_value_of_its_type(dtype: str) -> None:
     word, row = DTYPES[dtype].numpy, DTYPES[dtype]
@@ -106,7 +106,7 @@ REACHING = {
 }
 
 
-@pytest.mark.slice(2)
+@pytest.mark.slice(4)
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_a_scalar_that_reaches_an_index_is_limited(dtype: str) -> None:
     word, row = DTYPES[dtype].numpy, DTYPES[dtype]

@@ -160,7 +160,7 @@ def scheduled(text: str) -> tuple[LoopProgram, float]:
     return made, time.process_time() - started
 
 
-@pytest.mark.slice(2)
+@pytest.mark.slice(4)
 @pytest.mark.parametrize("family", [nested, whole, shared, summed, rows, added, locals_, nests],
                          ids=lambda f: f.__name__)
 @pytest.mark.slow

@@ -75,7 +75,7 @@ def test_small_matrices_are_read_once() -> None:
     assert not any(isinstance(n, Vref) and n.buffer == "Z" for n in strips.walk() if n is not stores[0].ref)
 
 
-@pytest.mark.slice(3)
+@pytest.mark.slice(6)
 @pytest.mark.parametrize("config", [{}, {"OMP": "1"}, {"MARCH": "x86_64_v3"}], ids=["", "threads", "16 registers"])
 @pytest.mark.parametrize(("shapes", "value"), [
     (COLUMNS, "X @ W"), (COLUMNS, "X @ W + B"), (ROWS, "np.maximum(W @ X + B, 0)"), (ONE_ROW, "X @ W + B")], ids=["columns", "epilogue", "rows", "one row"])

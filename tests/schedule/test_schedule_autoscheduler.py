@@ -333,7 +333,7 @@ def accumulators(after: LoopProgram) -> int:
                  and loop.mark == "unroll"])
 
 
-@pytest.mark.slice(6)
+@pytest.mark.slice(12)
 @pytest.mark.parametrize("order", ["".join(o) for o in itertools.permutations("ijp")])
 @pytest.mark.parametrize("operands", OPERANDS)
 @pytest.mark.slow
@@ -347,6 +347,7 @@ def test_every_order_and_transposition_of_a_product_is_tiled(order: str, operand
     assert any(v.mask for v in vectors(after)) == bool(COPIES[operands])
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("operands", OPERANDS)
 @pytest.mark.slow
 def test_a_tiled_product_means_the_same(operands: str) -> None:
@@ -364,6 +365,7 @@ def test_products_without_a_sum_are_swept_through_like_few_rows() -> None:
     assert_same(before, after, ((5, 600, 1), (2, 600, 9), (1, 33, 1), (9, 17, 0)))
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize(("machine", "dtype", "count"),
                          [(AVX512, "f32", 16), (NEON, "f32", 16), (AVX2, "f64", 12), (AVX2, "i32", 12)])
 @pytest.mark.slow
@@ -405,6 +407,7 @@ def test_few_columns_are_dot_products(operands: str, machine: str) -> None:
                 ((3, 1, 57), (2, 1, 16), (2, 3, 24), (7, 2, 7), (1, 1, 0), (26, 7, 50), (25, 6, 48), (24, 13, 49)))
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("operands", OPERANDS)
 @pytest.mark.slow
 def test_small_operands_are_read_where_they_lie(operands: str) -> None:

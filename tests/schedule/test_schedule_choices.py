@@ -46,7 +46,7 @@ def test_without_choices_the_schedule_is_that_of_the_recipes(sample: str) -> Non
                            ()) is autoscheduler.recommended(before)
 
 
-@pytest.mark.slice(3)
+@pytest.mark.slice(6)
 @pytest.mark.parametrize(("sample", "hole"), [
     ("gemm", "gemm.rows"), ("gemm", "gemm.vectors"), ("gemm", "gemm.depth"), ("gemm", "narrow.rows"),
                                               ("axpy", "maps.vectors"),

@@ -152,7 +152,7 @@ def test_threads_share_the_tiles_of_all_images_of_a_pointwise_convolution() -> N
     assert_same(before, after, ((0, 1, 1, 1), (1, 9, 3, 70), (3, 2, 5, 33)))
 
 
-@pytest.mark.slice(3)
+@pytest.mark.slice(6)
 @pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan")])
 @pytest.mark.parametrize("place", ["X corner", "X middle", "F corner", "F middle"])
 @pytest.mark.slow

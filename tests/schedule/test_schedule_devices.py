@@ -107,7 +107,7 @@ def test_what_the_target_has_not(steps: str, statements: str, target: str, messa
         script.apply(program(statements, facts=target), script.parse_schedule(f"(schedule {steps})").steps)
 
 
-@pytest.mark.slice(6)
+@pytest.mark.slice(12)
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda p: p.stem)
 @pytest.mark.slow
 def test_the_recipes_keep_the_meaning_in_any_order_of_threads(path: Path) -> None:
@@ -133,7 +133,7 @@ def test_the_recipes_keep_the_meaning_in_any_order_of_threads(path: Path) -> Non
                     assert verdict.compared > verdict.loose, f"{path.stem} {case.name}: little of {b.name} is compared: {verdict}"
 
 
-@pytest.mark.slice(2)
+@pytest.mark.slice(4)
 @pytest.mark.parametrize("name", [p.stem for p in SAMPLES if p.stem not in ("histogram", "prefix_sum")])
 @pytest.mark.slow
 def test_every_kernel_of_a_parallel_sample_runs_in_groups(name: str) -> None:

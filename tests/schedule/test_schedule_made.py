@@ -18,6 +18,7 @@ NEST = "(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref X i j) (aref A i j))
 SUM = "(for i 0 M 1 serial (for j 0 16 1 serial (for p 0 K 1 serial (incf (aref C i p) (* (aref X i j) (aref B j p))))))"
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("*.txt")), ids=lambda f: f.stem)
 def test_every_step_of_the_goldens_tells_all_that_it_made(file: Path) -> None:
     for steps, text, _ in cases(file).values():

@@ -86,7 +86,7 @@ PLANTED: dict[str, tuple[str, str, Callable[..., Any]]] = {
 }
 
 
-@pytest.mark.slice(2)
+@pytest.mark.slice(4)
 @pytest.mark.parametrize("title", PLANTED)
 @pytest.mark.slow
 def test_a_planted_fault_is_caught(title: str, monkeypatch: pytest.MonkeyPatch) -> None:

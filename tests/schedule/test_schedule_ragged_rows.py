@@ -21,7 +21,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CATEN_CACHE_DIR", str(tmp_path / "cache"))
 
 
-@pytest.mark.slice(3)
+@pytest.mark.slice(6)
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("dtype", ["float", "int32"])
 @pytest.mark.parametrize("name", STEPS)

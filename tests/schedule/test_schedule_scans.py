@@ -114,7 +114,7 @@ return ({code}).astype(X.dtype)
 """
 
 
-@pytest.mark.slice(6)
+@pytest.mark.slice(12)
 @pytest.mark.parametrize("dtype", ["float", "double", "int32", "int64", "uint8", "half"])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("opt", [0, 2])

@@ -66,6 +66,7 @@ def arguments(rows: int, columns: int, count: int) -> tuple[Any, ...]:
             rng.integers(0, 256, count).astype(np.uint8))
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("opt", [0, 2])
 @pytest.mark.parametrize("omp", ["0", "1"])
 def test_scatters_are_those_of_numpy(opt: int, omp: str, tool: Any) -> None:

@@ -57,6 +57,7 @@ def test_a_transposition_is_blocks_in_registers(order: str, dtype: str, machine:
             for loop in loops_in(after) if loop.mark == "parallel"] == (["io"] if dtype == "c64" else ["iso", "io"])
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize(("to", "of"),
                          [(a, b) for a, b in itertools.product(["".join(p) for p in itertools.permutations("ijk")],
                                                                repeat=2) if a[-1] != b[-1]])

@@ -68,6 +68,7 @@ code = "return %s"
 """
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize(("dtype", "value", "config"), [
     ("float32", "A @ x", {}), ("float32", "A @ x", {"OMP": "1"}), ("float64", "A @ x", {"MARCH": "x86_64_v3"}),
     ("float32", "np.exp(-(A @ x)) + 1", {})])

@@ -282,6 +282,7 @@ def test_a_causal_condition_ends_the_keys_of_a_block() -> None:
 
 # -- numbers -----------------------------------------------------------------------------------------------------------
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("blocks", [WHOLE, RUNNING, Blocks(3, 2, bytes=0), Blocks(48, 512, bytes=0)], ids=str)
 @pytest.mark.parametrize("more", [None, 0, 2, -1])
 @pytest.mark.parametrize("T", [1, 4, 7, 11])
@@ -319,6 +320,7 @@ def test_requests_for_blocks_that_are_refused(facts: str, change: dict[str, str]
         lower(divided_late(program), Blocks())
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("blocks", [WHOLE, RUNNING], ids=str)
 @pytest.mark.parametrize("special", [np.inf, -np.inf, np.nan])
 def test_scores_that_are_not_finite(special: float, blocks: Blocks) -> None:
@@ -425,6 +427,7 @@ return np.einsum("{s},{v}->{o}", E / E.sum(-1, keepdims=True), V)
 SIZES = {"b": 2, "h": 3, "t": 9, "s": 9, "d": 8}
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("seed", range(16))
 def test_arrays_of_any_layout(seed: int) -> None:
     """Batches, heads, rows and depth in any order; two of the orders are those of torch and of GPT-2."""
@@ -473,6 +476,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("change", CHANGES)
 def test_arrays_that_a_block_reads_and_writes(change: str) -> None:
     """A block stores to no memory of which it reads old elements later."""

@@ -152,6 +152,7 @@ def test_more_checks_than_a_reduction_takes() -> None:
     assert len({reads_of(c.cond) for c in program.checks}) == 2
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("index", [-1, 0, 4, 5, 1 << 40, -(1 << 63)])
 @pytest.mark.parametrize("body", [body for body, _ in RAISED.values()], ids=RAISED.keys())
 def test_the_call_fails_where_the_loops_as_written_fail(body: str, index: int) -> None:

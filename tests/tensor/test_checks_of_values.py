@@ -80,6 +80,7 @@ CASES: list[tuple[str, str, str, Any]] = [
 ]
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("opt", [0, 2])
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c[0])
 def test_it_gathers_or_fails_as_numpy_does(case: tuple[str, str, str, Any], opt: int) -> None:

@@ -111,6 +111,7 @@ def test_no_fusion_no_requests() -> None:
     verify(program)
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_request_is_met_or_refused(name: str) -> None:
     """All requests on all values and pairs of values of a program."""

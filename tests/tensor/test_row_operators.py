@@ -81,6 +81,7 @@ def program(name: str, level: str) -> Any:
     return driver.advance(found, level, OPTIONS)
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("name", OPERATORS)
 def test_one_kernel_with_few_passes(name: str) -> None:
     values, loops = program(name, "tensor"), program(name, "loop")
@@ -145,7 +146,7 @@ def check(operator: Any, name: str, given: list[np.ndarray]) -> None:
         np.testing.assert_allclose(found, wanted, rtol=2e-4, atol=2e-5)
 
 
-@pytest.mark.slice(6)
+@pytest.mark.slice(12)
 @pytest.mark.parametrize("opt", [0, 2])
 @pytest.mark.parametrize("name", OPERATORS)
 def test_numbers(name: str, opt: int) -> None:

@@ -173,7 +173,7 @@ def kernels_in(found: tuple[object, ...]) -> int:
     return found[0]
 
 
-@pytest.mark.slice(3)
+@pytest.mark.slice(6)
 @pytest.mark.parametrize("name", FAMILIES | APART)
 def test_a_family_has_one_structure(name: str, nightly: bool) -> None:
     text, kernels = (FAMILIES | APART)[name]

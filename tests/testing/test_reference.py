@@ -17,7 +17,7 @@ SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 SIZES = {"gemm": "MKN", "softmax": "MN", "argmax": "MN", "quantize": "N", "prefix_sum": "N", "gemm_half": "MKN", "complex_multiply": "N", "gelu": "N"}
 
 
-@pytest.mark.slice(2)
+@pytest.mark.slice(4)
 @pytest.mark.parametrize("name", SIZES)
 def test_the_compiled_oracle_agrees_with_the_interpreted_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     options = Options(runtime="numpy", use_cache=False)

@@ -69,7 +69,7 @@ def test_a_lisp_reference() -> None:
     assert run(built("(lambda (x ix y n r) (dotimes (i R) (setf (aref y i) (+ (aref x (aref ix i)) (aref x (aref ix i))))))")).passed
 
 
-@pytest.mark.slice(2)
+@pytest.mark.slice(4)
 @pytest.mark.parametrize(("code", "expected"), [
     ("lambda x, q: x", "E807"), ("lambda x: x", "E808"), ("lambda x: (x, x)", "E808"), ("lambda x: np.load(x)", "E804"),
     ("lambda x: [0 for i in range(10 ** 12)]", "E806"), ("lambda x: 'a'", "E808"), ("lambda x: 2 ** 10_000", "E808"), ("lambda x: [[1.0], x]", "E808"),

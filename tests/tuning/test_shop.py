@@ -104,6 +104,7 @@ def wrong(results: dict[str, Any]) -> dict[str, Any]:
     return {n: a + 1 for n, a in results.items()}
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("large", [False, True])
 @pytest.mark.parametrize("what", [crash, hang, wrong])
 def test_what_goes_wrong_goes_wrong_alone(axpy: Shop, monkeypatch: pytest.MonkeyPatch, what: Any, large: bool) -> None:

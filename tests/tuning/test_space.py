@@ -35,7 +35,7 @@ def candidates(before: LoopProgram, seed: str, count: int | None) -> list[Choice
     return changes if count is None else random.Random(seed).sample(changes, min(count, len(changes)))
 
 
-@pytest.mark.slice(3)
+@pytest.mark.slice(6)
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda p: p.stem)
 def test_every_candidate_is_made(path: Path, nightly: bool) -> None:
     turn = MACHINES[len(path.stem) % len(MACHINES)]

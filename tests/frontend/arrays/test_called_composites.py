@@ -49,7 +49,7 @@ def drawn(*shape: int) -> np.ndarray:
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
 
 
-@pytest.mark.slice(6)
+@pytest.mark.slice(12)
 @pytest.mark.parametrize("opt", [0, 2])
 @pytest.mark.parametrize(("body", "lang", "expected"), [
     ("return Softmax(X)", "python", softmax),
@@ -98,6 +98,7 @@ def test_calls_fuse_with_their_callers() -> None:
     assert np.array_equal(kernels(x), alone(x))
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize(("body", "code", "message"), [
     ("return Softmax(X, X)", "E322", "Softmax takes 1 arguments, not 2"),
     ("return Softmax(Z=X)", "E322", "Softmax has no input 'Z'"),
