@@ -41,8 +41,8 @@ def of_daten(network: str) -> tuple[int, int, int]:
     from daten.settings import options
     steps: list[Lowered] = []
 
-    def kept(wanted: Any, calls: Any, leaves: Any) -> Any:
-        program, recipe = assembled(wanted, calls, leaves)
+    def kept(wanted: Any, calls: Any, leaves: Any, *more: Any) -> Any:
+        program, recipe = assembled(wanted, calls, leaves, *more)
         steps.append(Lowered(program, recipe, tuple(leaves), tuple(wanted)))
         return program, recipe
     realization.assembled = kept
