@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import pytest
-
 from benchmarks.training_memory import of_daten
 
 
