@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from caten.tensor.blocks_of_rows import BLOCKS, joined
-from caten.tensor.fusion import kernels_of
-from caten.tensor.late_division import divided_late
+from caten.tensor.fused_text import fused
+from caten.tensor.values import FusedKernel
 from daten import Tensor, realization
 from daten.tensor import apply, realize
 
@@ -27,8 +26,7 @@ def kernels(monkeypatch: pytest.MonkeyPatch, wanted: list[Tensor]) -> int:
     monkeypatch.setattr(realization, "assembled", assembled)
     realize(*wanted)
     ((program, _),) = made
-    program = divided_late(program)
-    return len(joined(kernels_of(program), program, BLOCKS))
+    return len(fused(program).all(FusedKernel))
 
 
 def tensors(shapes: Arrays) -> list[Tensor]:

@@ -278,6 +278,14 @@ def test_a_causal_condition_ends_the_keys_of_a_block() -> None:
     assert "(min T (+ (* 4 j_block) 4))" in keys(attention(map=MASKED.format(more=0)))
     assert not any("j_block" in hi for hi in keys(attention()))
     assert not any("j_block" in hi for hi in keys(attention(map=MASKED.format(more=0).replace("-inf", "-1.0"))))
+    linear = resolve(read("""(tensor Linear (size T)
+      (buffer Q f32 (T 8) (0 1) in) (buffer K f32 (T 8) (0 1) in) (buffer V f32 (T 8) (0 1) in) (buffer O f32 (T 8) (0 1) out)
+      (define v0 (reduce f32 ((j T) (k T)) ((p 8)) add true (* (read Q j p) (read K k p))))
+      (define v1 (compute f32 ((j T) (k T)) (where (>= j k) (read v0 j k) 0.0)))
+      (define v2 (reduce f32 ((j T) (l 8)) ((k T)) add true (* (read v1 j k) (read V k l))))
+      (output O v2))""")[0])
+    assert isinstance(linear, TensorProgram)
+    assert any("(+ (* 4 j_block) 4)" in hi for hi in keys(linear))                      # its result has no keys
 
 
 # -- numbers -----------------------------------------------------------------------------------------------------------

@@ -47,7 +47,8 @@ class BlockLowering:
         self.keys = key_axes(group)
         target = builder.program.first(Target)
         self.machine = target.machine if target is not None else None
-        whole = builder.program.first(InOrder) is not None or not group.stored.isdisjoint(self.keys)
+        whole = builder.program.first(InOrder) is not None or any(
+            m.name in group.stored and self.keys.get(m.name) in m.value.axes for m in group.members)
         self.last_key = last_key(group, self.keys) if self.keys and not whole else None
         self.requests = requests_of(builder.program)
         self.rows = self.requests.rows or blocks.rows_of(self.machine, self.last_key is None)

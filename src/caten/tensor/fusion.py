@@ -146,24 +146,26 @@ def why_stored(value: Compute, uses: Sequence[tuple[Value, Read]], values: Mappi
 def is_contraction(value: Value) -> bool:
     """Is it a sum of products whose two factors each vary along an axis that the other does not? Such a sum is worth
     tiling."""
-    match value:
-        case Reduce(fn="add", expr=Op("mul", (a, b))):
-            axes = {x.name for x in value.axes}
-            in_a, in_b = ({n.name for n in e.unique() if isinstance(n, Var)} & axes for e in (a, b))
-            return bool(in_a - in_b) and bool(in_b - in_a)
-    return False
+    a, b = axes_of_factors(value)
+    return bool(a - b) and bool(b - a)
 
 
 @kept
 def is_product(value: Value) -> bool:
     """Is it a contraction, or a matrix-vector product: a sum of products whose factors vary along different axes of
     the result?"""
+    a, b = axes_of_factors(value)
+    return a != b
+
+
+def axes_of_factors(value: Value) -> tuple[frozenset[str], frozenset[str]]:
+    """The axes of a sum of products along which its two factors vary; none if it is no such sum."""
     match value:
         case Reduce(fn="add", expr=Op("mul", (a, b))):
             axes = {x.name for x in value.axes}
-            in_a, in_b = ({n.name for n in e.unique() if isinstance(n, Var)} & axes for e in (a, b))
-            return in_a != in_b
-    return False
+            of_a, of_b = (frozenset([n.name for n in e.unique() if isinstance(n, Var)]) & axes for e in (a, b))
+            return of_a, of_b
+    return frozenset(), frozenset()
 
 
 def axis_of_rows(members: Sequence[Member]) -> int | None:

@@ -90,16 +90,19 @@ def mapped_over(value: Compute, axes: tuple[Axis, ...]) -> Mapped | None:
     kept = tuple([n for n, a in enumerate(value.axes) if a.extent is not ONE])
     if [value.axes[n].extent for n in kept] != [a.extent for a in axes]:
         return None
-    new: dict[Node, Expr] = {a.var: ZERO for a in value.axes}
-    new |= {value.axes[n].var: a.var for n, a in zip(kept, axes, strict=True)}
+    new = _places(value.axes, kept, axes)
     return Mapped(value.replace(axes=axes, expr=in_canonical_form(substitute(value.expr, new))), kept)
+
+
+def _places(old: tuple[Axis, ...], kept: tuple[int, ...], axes: tuple[Axis, ...]) -> dict[Node, Expr]:
+    """What the variables of axes become if some are kept, under the names of `axes`: the others are at 0."""
+    new: dict[Node, Expr] = {a.var: ZERO for a in old}
+    return new | {old[n].var: a.var for n, a in zip(kept, axes, strict=True)}
 
 
 def _of_terms(value: Reduce, several: tuple[int, ...], names: AxisNames) -> Value:
     over = names.over([value.over[n].extent for n in several])
-    new: dict[Node, Expr] = {a.var: ZERO for a in value.over}
-    new |= {value.over[n].var: a.var for n, a in zip(several, over, strict=True)}
-    expr = in_canonical_form(substitute(value.expr, new))
+    expr = in_canonical_form(substitute(value.expr, _places(value.over, several, over)))
     return value.replace(over=over, expr=expr) if over else Compute(value.type, value.axes, expr)
 
 
@@ -107,8 +110,7 @@ def _without(value: Value, kept: tuple[int, ...], names: AxisNames) -> Value:
     """A map or a reduction with some of its axes, by their canonical names; the others are at 0."""
     assert isinstance(value, Compute | Reduce)
     axes = names.axes([value.axes[n].extent for n in kept])
-    new: dict[Node, Expr] = {a.var: ZERO for a in value.axes}
-    new |= {value.axes[n].var: a.var for n, a in zip(kept, axes, strict=True)}
+    new = _places(value.axes, kept, axes)
     made = value.replace(axes=axes, expr=in_canonical_form(substitute(value.expr, new)))
     if isinstance(value, Reduce):
         made = made.replace(cond=in_canonical_form(substitute(value.cond, new)))
