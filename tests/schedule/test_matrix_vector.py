@@ -13,7 +13,7 @@ from caten.core.expr import Op
 from caten.core.program import Schedule
 from caten.core.text import show
 from caten.frontend.spec import SpecText
-from caten.loop.statements import For, If, LoopProgram, Setf, Vref
+from caten.loop.statements import Aref, For, If, Incf, LoopProgram, Setf, Vref
 from caten.options import Options
 
 BODY = """
@@ -94,6 +94,26 @@ def test_a_graphics_card_starts_one_kernel() -> None:
     made = driver.advance(program, "loop", options)
     assert isinstance(made, LoopProgram)
     assert len(made.kernels) == 1
+    (program,) = loading.load_programs(SpecText("f.toml", ATTENTION % ("D", "D"), "toml"), options)
+    made = driver.advance(program, "loop", options)
+    assert isinstance(made, LoopProgram)
+    sums = [n for n in made.walk() if isinstance(n, Incf) and n.fn == "add"]
+    assert all(not n.ref.index for n in sums if isinstance(n.ref, Aref))         # scores are summed up in registers
+
+
+@pytest.mark.parametrize(("width", "vectors"), [(20, 0), (48, 3), (64, 4), (128, 8), (200, 8)])
+def test_strips_of_a_known_width(width: int, vectors: int) -> None:
+    product = spec(("K", f"K {width}", str(width)), "X @ W").replace("B{float}[N]", f"B{{float}}[{width}]")
+    softmax = f'''[composite]
+name = "Softmax"
+inputs = ["X{{float}}[M {width}]"]
+outputs = ["Y{{float}}[M {width}]"]
+implementation = {{ lang = "python", code = "return np.exp(X - X.max(axis=0)) / np.exp(X - X.max(axis=0)).sum(axis=0)" }}
+'''
+    for text in (product, softmax):
+        made = steps(text)
+        assert any(step.startswith("('jam'") for step in made) == (vectors > 0)
+        assert vectors == 0 or any(step.startswith("('split'") and step.endswith(f"'{16 * vectors}')") for step in made)
 
 
 ATTENTION = """

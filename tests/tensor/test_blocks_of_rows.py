@@ -20,14 +20,14 @@ from caten.loop.statements import For, If, Local, LoopProgram
 from caten.options import Options
 from caten.semantics import interpret
 from caten.tensor import tensor_verifier
-from caten.tensor.blocks_of_rows import Blocks, joined
+from caten.tensor.blocks_of_rows import Blocks, joined, shared_axes
 from caten.tensor.fused_text import fused
 from caten.tensor.fusion import kernels_of
 from caten.tensor.fusion_report import explained
-from caten.tensor.kernels import Group
+from caten.tensor.kernels import Group, Member
 from caten.tensor.late_division import divided_late
 from caten.tensor.lower import lower
-from caten.tensor.values import FusedKernel, TensorProgram
+from caten.tensor.values import Compute, FusedKernel, Read, TensorProgram
 
 WHOLE, RUNNING = Blocks(4, 5), Blocks(4, 5, bytes=0)
 DEPTH = 8
@@ -159,6 +159,36 @@ def test_weights_that_are_an_output_are_stored(map: str) -> None:
         np.testing.assert_allclose(values["O"], expected(given, more), rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(P @ given["V"], values["O"], rtol=1e-5, atol=1e-6)
         assert more is None or not P[:, *np.triu_indices(T, 1)].any()
+
+
+def test_weights_beside_a_result_with_its_axes_exchanged() -> None:
+    """Where weights alone are stored for others, their rows are those of the scores, not the first axis of the result."""
+    text = show(with_weights()).replace("(buffer O f32 (H T D)", "(buffer O f32 (T H D)").replace("((i H) (j T) (k D))", "((i T) (j H) (k D))").replace(
+        "(* (read v5 i j p) (read V i p k))", "(* (read v5 j i p) (read V j p k))")
+    program = resolve(read(text)[0])
+    assert isinstance(program, TensorProgram)
+    assert "((i T) (j H) (k D))" in text
+    assert blocked(divided_late(program)) == [True]
+    given = arrays(9)
+    values = {**given, "O": np.zeros((9, 2, DEPTH), np.float32), "P": np.zeros((2, 9, 9), np.float32), "H": 2, "T": 9, "D": DEPTH}
+    made = lower(program, WHOLE)
+    loop_verifier.verify(made)
+    assert interpret.run(made, values) == 0
+    np.testing.assert_allclose(values["O"].transpose(1, 0, 2), expected(given), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(values["P"] @ given["V"], expected(given), rtol=1e-5, atol=1e-6)
+
+
+def test_rows_that_are_read_at_another_place_share_no_loop() -> None:
+    """By a value that only others read: scores transposed, in the kernel of the weights."""
+    program = attention()
+    first, rows, last = (k for k in kernels_of(divided_late(program)) if isinstance(k, Group))
+    scores = next(m.value for m in first.members if m.name == "v1")
+    assert isinstance(scores, Compute)
+    i, j, k = scores.axes
+    turned = Member("c", Compute("f32", scores.axes, Read("v1", (i.var, k.var, j.var), "f32")), (i, j))
+    shared = shared_axes([first, Group((*rows.members, turned), rows.stored | {"c"}), last])
+    assert shared["v1"] == (i,)
+    assert len(shared_axes([first, rows, last])["v1"]) == 2
 
 
 @pytest.mark.parametrize("reader", ["v1", "v3"])

@@ -10,7 +10,7 @@ from ...loop.affine import canonical
 from ...loop.effects import reads
 from ...loop.statements import Aref
 from ..analysis.classify import Chain, Reduction, chain_of, contiguous_loop, reduction, stored
-from ..analysis.loop_queries import mentions, trip_count
+from ..analysis.loop_queries import mentions
 from ..draft import Draft
 from ..plans.maps import ScalarLoops, VectorLoop
 from ..plans.plan import NotApplicable, PlanContext
@@ -318,8 +318,6 @@ def vectorize_outer_loop(draft: Draft, names: tuple[str, ...], count: int, conte
     """Vectorise the last of these loops, with or without a masked tail; threads share the others, or the vectors.
     `vectors`: so many vectors run in the loops inside together (unroll-and-jam)."""
     *outside, last = names
-    most = trip_count(draft.loop(last))
-    vectors = vectors if most is None else min(vectors, most // count)
     tiles = draft.split(last, count * max(1, vectors))
     group, lane = draft.split_exactly(tiles.inner, count) if vectors > 1 else ("", tiles.inner)
     draft.take("vectorize", lane)

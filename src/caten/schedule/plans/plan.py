@@ -89,6 +89,11 @@ class PlanContext:
         """Do several threads run the parallel loops of this nest?"""
         return self.threads and self.machine.threads
 
+    @staticmethod
+    def vectors_of(axis: Axis, lanes: int, most: int) -> int:
+        """How many whole vectors an axis has, at most `most`."""
+        return most if axis.count is None else min(most, axis.count // lanes)
+
     @property
     def streams_pay(self) -> bool:
         """Does one thread gain bandwidth by reading several distant streams? Yes if the core has a hardware prefetcher

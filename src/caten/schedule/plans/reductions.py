@@ -216,7 +216,10 @@ def strips(s: Sum, context: PlanContext) -> Version:
         raise NotApplicable("the results are not contiguous in any loop, there are several sums, or no masks")
     fits = context.machine.cache_bytes[-1] * 3 // 4 // DTYPES[s.dtype].bytes           # with what else is read
     counts = s.row.count, s.summed[0].count
-    plan = VectorAccumulator(s.lanes, vectors=STRIP_VECTORS // (2 if context.uses_threads else 1))
+    vectors = context.vectors_of(s.row, s.lanes, STRIP_VECTORS // (2 if context.uses_threads else 1))
+    if vectors < 2:
+        raise NotApplicable("a strip is one vector")
+    plan = VectorAccumulator(s.lanes, vectors=vectors)
     if all(counts):
         if prod([n or 1 for n in counts]) > fits:
             raise NotApplicable("the array does not fit L2")

@@ -104,8 +104,7 @@ def strips(p: RowPasses, context: PlanContext) -> Version:
 def _strip(p: RowPasses, context: PlanContext) -> int:
     """The vectors of a strip."""
     vectors = context.value(STRIP, min(MOST_VECTORS, STRIP_BYTES // context.machine.vector_bytes))
-    if (count := p.outside[-1].count) is not None:
-        vectors = min(vectors, count // p.lanes)
+    vectors = context.vectors_of(p.outside[-1], p.lanes, vectors)
     if vectors < 2 or p.few_rows:
         raise NotApplicable("a strip is one vector, or the loops inside are short")
     return vectors
