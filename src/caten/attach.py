@@ -19,7 +19,6 @@ from .options import Options
 from .passes import level_of
 from .runtime import discover, library_cache
 from .runtime.protocol import Host, Runtime
-from .schedule import script
 
 # The fields of Options that each level has used up when its text is printed.
 USED: dict[str, tuple[str, ...]] = {
@@ -80,6 +79,7 @@ def _with_schedule(program: Program, options: Options) -> Program:
     steps = {flat(form_of(step)) for step in before.steps} if before is not None else set()
     rest = program.replace(clauses=tuple([c for c in program.clauses if c is not before
                                           and not (isinstance(c, At) and c.what in steps)]))
+    from .schedule import script
     return rest.adding(script.parse_schedule(options.schedule, options.schedule_file, program.name))
 
 

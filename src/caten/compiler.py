@@ -1,7 +1,6 @@
 """From programs to a library: render, add the manifest, compile through the cache."""
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -23,13 +22,11 @@ from .loop.statements import LoopProgram
 from .options import Options
 from .render import compiled_parts
 from .runtime import library_cache
-from .runtime.manifest import Provenance, manifest
 from .runtime.protocol import CompileRecord, Runtime
-from .runtime.toolchain import library_name, unwritable
+from .runtime.toolchain import unwritable
 
 T = TypeVar("T")
 Warn = Callable[[Diagnostic], None]
-NOT_FLAGS = ("source.c", "library.so", "library.o", "-c", "-o", "-Wl,-soname,library.so")
 RECORD = "record.json"                  # in a cache entry: how the artifact was made
 
 
@@ -136,6 +133,7 @@ def render_programs(programs: Sequence[Program], options: Options, spec_sha256: 
     """Programs at any level, rendered as one library with its manifest. With `due` the verifications of the loops are
     added there, for `compile_rendered` to run."""
     ops = written(programs)
+    from .runtime.program_manifest import manifest, provenance
     loops: list[LoopProgram] = []
     problems: list[Diagnostic] = []
     for n, p in enumerate(programs):
@@ -167,22 +165,6 @@ def written(programs: Sequence[Program]) -> tuple[OpProgram, ...]:
     """The programs as they were written; none where one of them begins at a later level."""
     ops = tuple([p for p in programs if isinstance(p, OpProgram)])
     return ops if len(ops) == len(programs) else ()
-
-
-def provenance(runtime: Runtime, target: Target | None, spec_sha256: str) -> Provenance:
-    """The provenance of the library, without starting a process: compiler by name, flags without file names."""
-    try:
-        commands = runtime.commands(Path("source.c"), Path("library.so"), "so")
-    except ToolError:
-        commands = []                     # rendering needs no compiler; compiling will say that there is none
-    words: list[str] = []
-    for command in commands:              # zig compiles and links in two steps, with -march= in the first
-        words += [w for w in command if w not in words or command is commands[0]]
-    flags = tuple([w for w in words[1:] if w not in NOT_FLAGS])
-    return Provenance(
-        target=target.machine.arch if target else "", compiler=Path(words[0]).name if words else runtime.name,
-        flags=flags, libraries=tuple([name for w in flags if (name := library_name(w))]), spec_sha256=spec_sha256,
-        runtime_sha256=hashlib.sha256(runtime.file.read_bytes()).hexdigest() if runtime.file else "")
 
 
 def open_cache(options: Options, warn: Warn = ignore) -> library_cache.Cache:

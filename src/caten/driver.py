@@ -22,7 +22,6 @@ from .loop.statements import LoopProgram
 from .options import Options
 from .passes import LEVELS, PASSES, RAISE, SCHEDULE, VERIFIERS, Pass, level_of
 from .runtime import library_cache, tuning_records
-from .schedule import script
 from .schedule.planning import Planning
 from .schedule.planning_log import Entry, StaysNest, StaysScalar, explained
 
@@ -153,11 +152,13 @@ def _fault(message: str, fault: Exception, program: Program, options: Options) -
 @contextmanager
 def _placed(options: Options) -> Iterator[None]:
     """A step that is refused has its place in the file of -s, where that asked for it."""
+    if options.schedule is None:
+        yield
+        return
+    from .schedule import script
     try:
         yield
     except script.StepRefused as refused:
-        if options.schedule is None:
-            raise
         place = script.asked_at(options.schedule, options.schedule_file, refused.step)
         raise CatenError(*[d.at(place) for d in refused.diagnostics]) from None
 
@@ -176,6 +177,7 @@ def recalled(program: Program, options: Options, warn: tuning_records.Warn = ign
         print(f"caten: {program.name}: {said}", file=sys.stderr)
     if record is None:
         return program
+    from .schedule import script
     try:
         replayed = script.apply(program, script.parse_schedule(record.schedule).steps)
         loop_level.verify(replayed)

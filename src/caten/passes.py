@@ -2,7 +2,8 @@
 
     gemm.toml ──parse──▶ (op …) ──ir──▶ (tensor …) ──schedule──▶ (loop …) ──render──▶ C ──compile──▶ library
 
-A pass is a function from program to program; `driver` runs, times and verifies them.
+A pass is a function from program to program; `driver` runs, times and verifies them. What lowers and schedules is
+imported where it runs: a process whose kernels are all in the cache needs none of it.
 """
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from .core.expr import Var, index
-from .core.node import kept, substitute
+from .core.node import Node, kept, substitute
 from .core.program import Bind, Fusion, InOrder, Program
 from .core.text import flat, form_of
 from .errors import CatenError, Diagnostic
@@ -20,17 +21,12 @@ from .frozen import frozen
 from .loop import accumulations, bounds_checks, zero_fill
 from .loop import verifier as loop_level
 from .loop.statements import Aref, For, Kernel, LoopProgram, Stmt
-from .schedule import autoscheduler
 from .schedule.planning import Planning
 from .schedule.planning_log import Rewritten, StaysNest
 from .tensor import tensor_verifier as tensor_level
-from .tensor.blocks_of_rows import BLOCKS
 from .tensor.call_kernels import is_call
 from .tensor.checks_of_values import checked_values
-from .tensor.fusion import kernels_of
-from .tensor.lower import lower
 from .tensor.raising import raise_op
-from .tensor.symbolic_execution import DoesNotFit
 from .tensor.value_rewriting import ValueRule, rewritten
 from .tensor.values import TensorProgram
 
@@ -86,15 +82,16 @@ def with_checks(op: OpProgram) -> OpProgram:
 
 def raised(program: OpProgram, planning: Planning) -> TensorProgram:
     """Loop nests as index notation where they fit; the log has those that do not."""
-    def heard(stmt: Stmt, reason: DoesNotFit) -> None:
+    def heard(stmt: Stmt, why: str, keeps: Node | None) -> None:
         loops = [n.name for n in stmt.walk() if isinstance(n, For)]
         at = ""
-        if isinstance(reason.at, Aref):
-            at = flat(form_of(reason.at)) if reason.at.index else reason.at.buffer
-        names = [reason.at.name] if isinstance(reason.at, For) else [] if not at else [at]
-        planning.log.append(StaysNest(loops[0] if loops else flat(form_of(stmt)), reason.why, at, (*names, *loops)))
+        if isinstance(keeps, Aref):
+            at = flat(form_of(keeps)) if keeps.index else keeps.buffer
+        names = [keeps.name] if isinstance(keeps, For) else [] if not at else [at]
+        planning.log.append(StaysNest(loops[0] if loops else flat(form_of(stmt)), why, at, (*names, *loops)))
     made = raise_op(program, heard=heard)
     if made.first(Fusion) is not None:
+        from .tensor.fusion import kernels_of
         kernels_of(made)                       # a request that is refused is an error of the spec
     return made
 
@@ -114,6 +111,37 @@ def rewrite_values(program: TensorProgram, planning: Planning) -> TensorProgram:
     made, names = rewritten(program.without(Rewrite), rules)
     planning.log += [Rewritten(program.name, name) for name in names]
     return made
+
+
+def lowered(program: TensorProgram, planning: Planning) -> LoopProgram:
+    """Index notation as loops, with attention in blocks of rows."""
+    from .tensor.blocks_of_rows import BLOCKS
+    from .tensor.lower import lower
+    return lower(program, blocks=BLOCKS)
+
+
+def plainly_lowered(program: TensorProgram) -> LoopProgram:
+    """Index notation as loops, every kernel in the form that always applies."""
+    from .tensor.lower import lower
+    return lower(program)
+
+
+def simplified(program: LoopProgram, planning: Planning) -> LoopProgram:
+    """The loops with canonical indices and folded constants."""
+    from .schedule import autoscheduler
+    return autoscheduler.simplified(program, planning)
+
+
+def scheduled(program: LoopProgram, planning: Planning) -> LoopProgram:
+    """The loops as planned, or with the schedule that was given."""
+    from .schedule import autoscheduler
+    return autoscheduler.schedule(program, planning)
+
+
+def as_written(program: LoopProgram) -> LoopProgram:
+    """The loops as they are, as what the scheduler leaves."""
+    from .schedule import autoscheduler
+    return autoscheduler.as_written(program)
 
 
 @kept
@@ -139,11 +167,10 @@ PASSES: tuple[Pass[Any, Any], ...] = (
     # The rules of specs and runtimes, on values.
     Pass("rewrite", rewrite_values, "tensor",
          plain=lambda p: p.without(Rewrite)),
-    Pass("lower", pure(partial(lower, blocks=BLOCKS)), "loop", plain=lower), # index notation to loops
-    Pass("bind", pure(bind_sizes), "loop"),                                 # sizes known at compile time become numbers
-    Pass("simplify", autoscheduler.simplified, "loop", plain=lambda p: p),  # canonical indices, folded constants
-    Pass(SCHEDULE, autoscheduler.schedule, "loop",                          # the planners', or the one that was given
-         plain=autoscheduler.as_written),
+    Pass("lower", lowered, "loop", plain=plainly_lowered),             # index notation to loops
+    Pass("bind", pure(bind_sizes), "loop"),                     # sizes known at compile time become numbers
+    Pass("simplify", simplified, "loop", plain=lambda p: p),    # canonical indices, folded constants
+    Pass(SCHEDULE, scheduled, "loop", plain=as_written),       # the planners' schedule, or the one that was given
 )
 
 

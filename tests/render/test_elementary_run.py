@@ -11,7 +11,8 @@ from test_render_run import COMPILERS, build
 
 from caten.cli.app import cli
 from caten.mathematics import evaluate
-from caten.render.cstyle import OPS, CStyle
+from caten.render.c_tables import OPS
+from caten.render.cstyle import CStyle
 from caten.runtime import cpu
 
 ULP = {"exp": 1, "log10": 1, "sin": 1, "pow": 2, "asinh": 3}            # with the reference's own rounding

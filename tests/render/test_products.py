@@ -18,6 +18,7 @@ from caten.core.program import resolve
 from caten.core.text import read
 from caten.render.cstyle import CStyle
 from caten.runtime import manifest as m
+from caten.runtime import program_manifest as p
 
 GEMM = """(loop Gemm (size M) (size K) (size N) (buffer A f32 (M K) (0 1) in) (buffer B f32 (K N) (1 0) in) (buffer C f32 (M N) (0 1) inout)
   (require (< M N)) (require (= 0 (mod M 2))) (check 1 "M */ is odd") (ensure 1 (= 0 (mod M 2))) (doc "C <- A @ B + C */ /* \\"quoted\\" \\\\") (source "gemm.toml")
@@ -48,7 +49,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path
     def make(name: str) -> tuple[Path, dict[str, Any], Any]:
         if name not in done:
             folder, programs = tmp_path_factory.mktemp(name), programs_of(*OPS[name])
-            found = m.library_manifest(programs, "gcc", m.Provenance(target="x86_64"))
+            found = p.library_manifest(programs, "gcc", p.Provenance(target="x86_64"))
             (folder / f"{name}.c").write_text(CStyle().render(*programs) + m.manifest_c(found))
             (folder / f"{name}.h").write_text(header(programs, found))
             flags = ["-std=c11", "-O1", "-fPIC", "-fwrapv", "-shared", "-fvisibility=hidden"]

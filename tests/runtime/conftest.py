@@ -13,6 +13,7 @@ from caten.bindings.cpython import direct_c
 from caten.core.program import Program, resolve
 from caten.core.text import read
 from caten.runtime import manifest as m
+from caten.runtime import program_manifest as p
 from caten.runtime.call import Operator
 from caten.runtime.library import Library, open_library
 
@@ -22,7 +23,7 @@ INCLUDES = "#include <stdint.h>\n#include <stddef.h>\n"
 def manifest_of(*texts: str) -> dict[str, Any]:
     """The manifest of (loop …) texts."""
     programs = [resolve(read(t)[0]) for t in texts]
-    return m.library_manifest(programs, "gcc", m.Provenance(target="x86_64", compiler="gcc 12", flags=("-O2",)))
+    return p.library_manifest(programs, "gcc", p.Provenance(target="x86_64", compiler="gcc 12", flags=("-O2",)))
 
 
 @pytest.fixture(scope="session")

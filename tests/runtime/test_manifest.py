@@ -12,6 +12,7 @@ from caten.core.size_formula import evaluate, formula
 from caten.core.text import read
 from caten.errors import CatenError
 from caten.runtime import manifest as m
+from caten.runtime import program_manifest as p
 from caten.runtime import work_formulas
 
 Describe = Callable[..., dict[str, Any]]
@@ -128,4 +129,4 @@ def test_work_is_counted_on_the_program_as_written() -> None:
     padded = loops("(loop F (size M) (buffer Y f32 (M) (0) inout)"
                    " (kernel k (for io 0 M 8 serial (for ii 0 8 1 serial (if (< (+ io ii) M) ((incf (aref Y (+ io ii)) 1.0)))))))")
     written = loops("(loop F (size M) (buffer Y f32 (M) (0) inout) (kernel k (for i 0 M 1 serial (incf (aref Y i) 1.0))))")
-    assert m.library_manifest([padded], "gcc", m.Provenance(), [written])["flops"] == "M"
+    assert p.library_manifest([padded], "gcc", p.Provenance(), [written])["flops"] == "M"

@@ -16,7 +16,7 @@ from ..core.size_formula import evaluate, formula
 from ..core.small_sizes import small_sizes
 from ..errors import error
 from ..render.c_identifiers import REFERENCE, symbol
-from ..render.cstyle import TYPES
+from ..render.c_tables import TYPES
 from .c_header import element_type, parameter_names
 
 TOLERANCE = {"f16": "4e-3", "bf16": "3e-2", "f32": "1e-4", "c64": "1e-4", "f64": "1e-10", "c128": "1e-10"}

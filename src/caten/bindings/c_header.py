@@ -9,7 +9,7 @@ from ..core.dtypes import DTYPES, is_packed
 from ..core.program import Source
 from ..loop.statements import For, LoopProgram
 from ..render.c_identifiers import Names
-from ..render.cstyle import TYPES
+from ..render.c_tables import TYPES
 from ..render.scratch_memory import THREADS, runs_threads
 from ..render.work_estimate import THRESHOLD
 

@@ -9,7 +9,6 @@ from ..tensor.unit_axes import without_unit_axes
 from ..tensor.values import Define, Named, TensorProgram, ValueTable
 from .arrays.called_composites import Composites
 from .arrays.handles import NeedsLoops
-from .arrays.loop_bodies import evaluate_loops
 from .arrays.whole_arrays import evaluate
 from .composite import Composite, parameters
 from .lowered_body import Lowered
@@ -20,6 +19,7 @@ def python_body(composite: Composite, composites: Composites) -> Lowered:
     try:
         return array_body(composite, composites)
     except NeedsLoops:
+        from .arrays.loop_bodies import evaluate_loops
         return evaluate_loops(composite, composites)
 
 

@@ -8,7 +8,6 @@ from typing import Any
 from ..core.node import Node, kept
 from ..core.program import Fact, Program, resolve
 from ..loop.statements import Stmt
-from ..tensor.plain_loops import plain_loops
 from ..tensor.values import Define, FailIf, Named, Output, TensorProgram
 
 
@@ -39,6 +38,7 @@ def in_loops(op: OpProgram) -> OpProgram:
     values = op.values
     if values is None:
         return op
+    from ..tensor.plain_loops import plain_loops  # most programs stay values
     return op.without(Named, Define, FailIf, Output).adding(Body(plain_loops(values)))
 
 

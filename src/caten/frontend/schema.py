@@ -6,15 +6,16 @@ anyOf $ref not`; the choices of `anyOf` are lists of required keys.
 from __future__ import annotations
 
 import json
+import pathlib
 from collections.abc import Iterator
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from ..errors import Diagnostic, did_you_mean, in_file_order
 from .spec_files import shown
 from .toml_positions import Locations, Path
 
+_SCHEMA = pathlib.Path(__file__).with_name("spec.schema.json")
 _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,), "array": (list,), "string": (str,), "boolean": (bool,), "number": (int, float),
     "integer": (int,),
@@ -26,7 +27,7 @@ _WORDS = {"object": "a table", "array": "an array", "string": "a string", "boole
 @cache
 def schema() -> dict[str, Any]:
     """The published schema."""
-    loaded: dict[str, Any] = json.loads(files(__package__).joinpath("spec.schema.json").read_text("utf-8"))
+    loaded: dict[str, Any] = json.loads(_SCHEMA.read_text("utf-8"))
     return loaded
 
 

@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from ..calls import array_arguments
 from ..core.dtypes import DTYPES
-from ..core.numpy_types import numpy_dtype
+from ..core.numpy_types import EXTENDED, numpy_dtype
 from ..errors import CatenError
 
 READ = {"name": "", "dtype": "f32", "shape": (), "direction": "in"}        # an array that is only looked at
@@ -53,5 +54,10 @@ def as_array(value: Any) -> np.ndarray[Any, Any] | None:
 
 def dtype_of(value: Any) -> str | None:
     """The element type of an array or of a number of numpy, in either byte order; None if no kernel takes it."""
-    dtype = np.dtype(value.dtype).newbyteorder("=")
-    return next((name for name in DTYPES if numpy_dtype(name) == dtype), None)
+    return _name_of(np.dtype(value.dtype).newbyteorder("="))
+
+
+@cache
+def _name_of(dtype: np.dtype[Any]) -> str | None:
+    names = [name for name in DTYPES if name not in EXTENDED] if dtype.isbuiltin != 2 else DTYPES
+    return next((name for name in names if numpy_dtype(name) == dtype), None)

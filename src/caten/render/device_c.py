@@ -20,14 +20,16 @@ from .c_expressions import Expressions
 from .c_identifiers import OF_DEVICES, Names
 from .c_literals import literal
 from .c_statements import KernelBody
+from .c_tables import OPS, TYPES
 from .code import CHOICE, Code, Libm, Spelling, call
-from .cstyle import OPS, TYPES, CStyle, title
+from .cstyle import CStyle
 from .entry_points import Argument, arguments
 from .helper_functions import Helpers
 from .integer_wraparound import WrappingExpressions, indices, wrapped
 from .kernel_launch import SCRATCH, STATUS, Launch, launch
 from .scratch_memory import layout
 from .source_locations import SourceLocations
+from .translation_unit import check_types, declared_names, title
 from .unrolling import unroll
 
 AXES = 3
@@ -231,7 +233,7 @@ class DeviceStyle(CStyle):
 
     def _check_supported(self, program: LoopProgram) -> LoopProgram:
         """The program; E611 or E613 where it has an unsupported type or a vector."""
-        self.check_types(program)
+        check_types(self, program)
         for node in program.unique():
             if isinstance(node, Vref | Splat | Ramp | Shuffle | Prefix):
                 raise error("E613", f"{program.name}: this runtime has no vectors", program.place(),
@@ -241,7 +243,7 @@ class DeviceStyle(CStyle):
     def _thread(self, program: LoopProgram, kernel: Kernel, plan: Launch, helpers: Helpers) -> str:
         names = Names([p.declares()[0] for p in program.params if isinstance(p, Buffer | Scalar | Size)],
                       reserved=OF_DEVICES)
-        plain = Expressions(helpers, names, *self._declared(program))
+        plain = Expressions(helpers, names, *declared_names(self, program))
         ex = WrappingExpressions(plain.helpers, plain.names, plain.views, plain.flags, indices(plain.indices, kernel))
         written = unroll(program.replace(clauses=tuple([c for c in program.clauses
                                                         if not isinstance(c, Kernel) or c is kernel]))).kernels[0]
