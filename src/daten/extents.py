@@ -16,6 +16,7 @@ from caten.core.expr import Const, Expr, Var, index
 from caten.core.node import substitute
 from caten.core.size_formula import evaluate
 from caten.frontend.arrays.handles import product_of
+from caten.frozen import frozen
 from caten.loop.affine import canonical, expression, linear, of_atom
 
 from .graph import Call, Constant, Ref, Shape
@@ -74,7 +75,7 @@ def _solve(unknown: str, own: Expr, extent: Expr, sizes: dict[Expr, Expr], numbe
     sizes[var] = index(numbers[unknown]) if found is None else expression(found)
 
 
-@dataclass(frozen=True)
+@frozen
 class Meanings:
     """What the extents of a graph are in a function that is traced once for many sizes: the formulas of those of its
     arrays and of the results of its reshapes (by the call), and whether two are equal for all values."""
@@ -259,7 +260,7 @@ class GraphExtents:
         return Recipe(dict(self.numbers), self.pairs, splits)
 
 
-@dataclass(frozen=True)
+@frozen
 class Recipe:
     """For which extents of a graph with one key a program is: those of `numbers`, where the two of each of `pairs` are
     equal, and where its reshapes have extents of the formulas `splits`."""

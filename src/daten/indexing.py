@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
+
+from caten.frozen import frozen
 
 from . import templates
 from .graph import Ref, called, reshaped
@@ -17,7 +18,7 @@ from .tracing import made_of_sizes, shape_of
 Shape = tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Index:
     """An index as it is written in a body over `x0` and the arrays `x1`, `x2` …"""
 

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial, update_wrapper
 from inspect import Parameter, signature
 from typing import Any, overload
@@ -11,6 +10,7 @@ import numpy as np
 
 from caten.core.expr import Var as Name
 from caten.core.expr import index
+from caten.frozen import frozen
 from caten.functions.call_keys import dtype_of
 
 from .extents import Extents
@@ -184,7 +184,7 @@ class VariableShapes:
         return Variables({name: v for name, v in self.variables.items() if name not in special}, sizes), shapes
 
 
-@dataclass(frozen=True)
+@frozen
 class _Traced:
     """`shapes`: of the tensors that stay, as they were. `result`: what the function returns, with sources for
     tensors. `is_general`: for all sizes that vary."""
@@ -207,7 +207,7 @@ class _Traced:
                        value_of_all(r, now.sizes))
 
 
-@dataclass(frozen=True)
+@frozen
 class _Result:
     source: Source
     dtype: str

@@ -3,7 +3,7 @@ its loss and the gradients of its parameters. Arrays and sizes have the names th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import zip_longest
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from caten.core.expr import Var
 from caten.errors import CatenError, error
 from caten.frontend.structure import names_of, renamed
+from caten.frozen import frozen
 from caten.tensor.values import TensorProgram
 
 from .assembly import assembled, leaves_of
@@ -20,7 +21,7 @@ from .program_file import GraphProgram
 from .tensor import Tensor, gradients
 
 
-@dataclass(frozen=True)
+@frozen
 class Lowered:
     """`program`: the values; `recipe`: for which extents it is; `arrays`: of its arguments that are read, in order;
     `results`: what it computes, in order; `fixed`: the sizes that are numbers in it."""
@@ -57,7 +58,7 @@ def _is_for(made: Lowered, graph: _Graph) -> bool:
     return made.recipe.fits(leaves, calls)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Graph:
     """Results by name, and the inputs that they come from."""
 

@@ -15,6 +15,7 @@ from caten.core.numpy_types import numpy_dtype
 from caten.core.text import Atom, place_in, read_forms
 from caten.errors import CatenError, Place, did_you_mean, error
 from caten.frontend import operator_library
+from caten.frozen import frozen
 
 from . import random
 from .element_types import type_named
@@ -28,7 +29,7 @@ TRAIN = {"optimizer": "adamw", "lr": 1e-3, "batch": 32, "epochs": 10, "data": ""
 ARITHMETIC = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide"}
 
 
-@dataclass(frozen=True)
+@frozen
 class Declared:
     """An input or a parameter: its element type and shape; the extents of inputs may be names. `grad`: it is
     trained."""

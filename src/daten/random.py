@@ -2,6 +2,8 @@
 of new layers."""
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from .tensor import Tensor
@@ -12,7 +14,12 @@ class Source:
     """A sequence of random numbers."""
 
     def __init__(self, seed: int) -> None:
-        self.numbers = np.random.default_rng(seed)
+        self._seed = seed
+
+    @cached_property
+    def numbers(self) -> np.random.Generator:
+        """NumPy's, which is slow to import and made when it is first used."""
+        return np.random.default_rng(self._seed)
 
     def key(self) -> Tensor:
         """A new key for an operator such as `dropout`: two numbers of 32 bits."""

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from caten.attach import runtime_of
-from caten.compiler import provenance
 from caten.errors import CatenError, ToolError, UsageError
 from caten.options import Options
 from caten.runtime import cpu, toolchain
+from caten.runtime.program_manifest import provenance
 from caten.runtime.protocol import Host, Unavailable
 from caten.runtime.toolchain import Compiler
 from growth import Growth

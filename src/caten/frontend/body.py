@@ -9,7 +9,7 @@ from ..errors import CatenError, Diagnostic, error
 from ..loop.statements import Stmt
 from .accumulators import accumulate_in_float32
 from .arrays.called_composites import Composites
-from .composite import Callees, Composite, fold
+from .composite import MAX_NESTED_FORMS, Callees, Composite, fold
 from .composite_calls import inline_call, weak_float
 from .expressions import is_function
 from .lowered_body import Lowered
@@ -23,7 +23,6 @@ from .whole_statements import WholeStatements
 
 Key = tuple[int, ...]                 # the declaration of a local: the offsets of enclosing calls, then its own
 MAX_PARENTHESES = 160                 # nesting of a body without the operands of functions
-MAX_NESTED = 20_000                   # nesting with them
 MAX_PASSES = 64                       # passes until the types of locals are stable
 
 
@@ -34,7 +33,7 @@ def lower_body(composite: Composite, callees: Callees, functions: Composites | N
     The type of a local is the join of all its assignments, so the body is read again until no type changes (a
     fixpoint).
     """
-    return lower_forms(composite, read_forms(composite.code, composite.where, depth=MAX_NESTED), callees,
+    return lower_forms(composite, read_forms(composite.code, composite.where, depth=MAX_NESTED_FORMS), callees,
                        signature_scope(composite.names, composite), functions=functions)
 
 

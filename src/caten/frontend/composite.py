@@ -20,6 +20,7 @@ from .generic_signature import Tensor
 from .lowered_body import Lowered
 
 T = TypeVar("T")
+MAX_NESTED_FORMS = 20_000      # nesting of a body in Lisp, with the operands of functions
 
 
 def declaration(name: str, dtype: str, shape: Sequence[Expr], order: Sequence[int]) -> str:

@@ -21,14 +21,12 @@ from ..tensor.values import Define, Named, Output
 from . import one_line_spec, operator_library, schema, sections
 from .array_bodies import array_body, python_body
 from .arrays.handles import NeedsLoops
-from .body import MAX_NESTED, lower_body
-from .composite import Callees, Composite, Declarations, Declared, fold, named, parameter
+from .composite import MAX_NESTED_FORMS, Callees, Composite, Declarations, Declared, fold, named, parameter
 from .composite_functions import CompositeFunctions
 from .generic_signature import INFERRED, attributes
 from .instances import Asked, instances_of
 from .lowered_body import Lowered
 from .op import Body, OpProgram, Rewrite
-from .returned_types import returned_types
 from .rewrite_rules import WrittenRule, written_rules
 from .signature import Written, declare, identifier
 from .spec_files import SpecText, check_text, decode, inside, read_file, shown
@@ -208,6 +206,7 @@ class _Specs(Callees):
         """A composite whose outputs have the shapes that its body returns, where the signature leaves them out."""
         if not composite.inferred:
             return composite
+        from .returned_types import returned_types  # most signatures have all shapes
         found = returned_types(composite, self.functions)
         if len(found) != len(composite.outputs):
             raise error("E229", f"{len(found)} values are returned for {len(composite.outputs)} outputs",
@@ -272,6 +271,7 @@ class _Specs(Callees):
         try:
             if composite.lang == "python":
                 return python_body(composite, self.functions)
+            from .body import lower_body  # most operators of the library are written in Python
             return lower_body(composite, self)
         except CatenError as refusal:
             codes = {d.code for d in refusal.diagnostics}
@@ -279,6 +279,7 @@ class _Specs(Callees):
                 try:
                     return array_body(composite, self.functions)
                 except NeedsLoops:
+                    from .body import lower_body
                     try:
                         return lower_body(composite, self, self.functions)
                     except CatenError as problem:
@@ -433,7 +434,7 @@ def _composite(table: dict[str, Any], path: Path, outer: dict[str, Any], places:
     if name is None or signature is None or code is None:
         found.refuse(name or written)
         if code is not None and lang == "lisp":
-            found.attempt(lambda: read_forms(code, where, depth=MAX_NESTED))
+            found.attempt(lambda: read_forms(code, where, depth=MAX_NESTED_FORMS))
         return None
     return Composite(name + ending, signature.tensors, signature.inputs, signature.outputs, signature.sizes,
                      signature.conditions, code, lang, where, name_place, source.name,

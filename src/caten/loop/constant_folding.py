@@ -2,14 +2,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from math import isfinite, isqrt
+from typing import TYPE_CHECKING
 
 from ..core import integer_arithmetic
 from ..core.dtypes import is_float, rounded
 from ..core.expr import Cast, Const, Expr, Op
 from ..core.monoids import identity
 from ..core.scalars import COMPARISONS
+
+if TYPE_CHECKING:                # imported where floats are folded, for it is slow to import
+    from fractions import Fraction
 
 
 def fold(expr: Expr) -> Expr:
@@ -38,6 +41,7 @@ def fold(expr: Expr) -> Expr:
 
 def _root(x: Fraction) -> Fraction:
     """The square root of a square. ValueError for other numbers."""
+    from fractions import Fraction
     root = Fraction(isqrt(x.numerator), isqrt(x.denominator))
     if root * root != x:
         raise ValueError
@@ -55,6 +59,7 @@ def _exact(fn: str, args: tuple[Const, ...]) -> Const | None:
     dtype = args[0].dtype
     if fn not in FLOATS or any(a.dtype != dtype or not isfinite(a.value) for a in args):
         return None
+    from fractions import Fraction
     try:
         result = FLOATS[fn](*[Fraction(a.value) for a in args])
         value = float(result)

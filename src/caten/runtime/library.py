@@ -11,7 +11,7 @@ import shutil
 import struct
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,14 @@ from ..errors import Diagnostic, ToolError, error
 from ..frozen import frozen
 from ..render.c_identifiers import PYTHON
 from ..render.cpu_check import UNSUPPORTED_CPU
+from .c_functions import CLibrary
 from .manifest import Manifest, checked, known_version, operators
 from .toolchain import openmp_library
 
-_COMPLEX = "typedef struct { float re, im; } ct_c64; typedef struct { double re, im; } ct_c128;\n"
 # Path -> the identity of the file that this process has loaded under that path.
 _opened: dict[str, tuple[int, ...]] = {}
-_pausing: set[int] = set()                        # the OpenMP libraries, by address, whose threads end before a fork
+# The OpenMP libraries whose threads end before a fork, by the address of the function that ends them.
+_pausing: dict[int, CLibrary] = {}
 _lock = threading.Lock()
 _needed: list[Any] = []                           # the OpenMP libraries that were opened for others
 OMP_PAUSE_SOFT = 1
@@ -100,14 +101,10 @@ def open_library(path: Path, manifest: Mapping[str, Any] | None = None, expected
     if expected_sha256 is not None and sha256(path) != expected_sha256:
         raise error("E662", f"{path} is not the file that was compiled: its hash differs", hint="compile it again")
     _check_sanitizer(path)
-    import cffi
-    ffi = cffi.FFI()
-    ffi.cdef(_COMPLEX + "extern const char ct_manifest[];")
-    handle = _dlopen(ffi, path)
+    made = _dlopen(path)
     if manifest is None:
         try:
-            manifest = documents.parse(ffi.string(ffi.cast("const char *", ffi.addressof(handle, "ct_manifest"))),
-                                       {"type": "object"})
+            manifest = documents.parse(made.text("ct_manifest"), {"type": "object"})
         except AttributeError:
             raise error("E663", f"{path} holds no manifest",
                         hint="only libraries that caten compiled can be loaded") from None
@@ -116,13 +113,14 @@ def open_library(path: Path, manifest: Mapping[str, Any] | None = None, expected
                         hint="compile the spec again") from None
         checked(manifest, path)
     known_version(manifest, path)
-    _end_threads_before_forks(ffi, handle)
+    _end_threads_before_forks(made)
     ops = operators(manifest)
-    attach = attach_symbol(ops)
-    ffi.cdef("\n".join([f"void {attach}(void **);", *[declaration(op) for op in ops]]))
-    library = Library(path, dict(manifest), ffi, {op["op"]: _entry(ffi, handle, op, path) for op in ops},
-                      getattr(handle, attach, None))
-    _check_processor(library, getattr(handle, ops[0]["symbols"]["check"])(UNSUPPORTED_CPU))
+    if any(word.startswith("ct_c") for op in ops for word in c_arguments(op)):
+        made.with_structs()
+    entries = {op["op"]: _entry(made, op, path) for op in ops}
+    attach = _if_there(made, attach_symbol(ops), "void", ["void **"])
+    library = Library(path, dict(manifest), made.ffi, entries, attach)
+    _check_processor(library, _said(made, ops[0])(UNSUPPORTED_CPU))
     return library
 
 
@@ -136,66 +134,73 @@ def _check_sanitizer(path: Path) -> None:
                     hint='start it with LD_PRELOAD="$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0')
 
 
-def _check_processor(library: Library, lacking: Any) -> None:
+def _check_processor(library: Library, lacking: str) -> None:
     """E717 if this processor lacks a feature; `lacking` is the library's text for that."""
-    if lacking and (said := library.ffi.string(lacking).decode()):
-        raise ToolError(Diagnostic("E717", f"cannot use {library.path} here: {said}",
+    if lacking:
+        raise ToolError(Diagnostic("E717", f"cannot use {library.path} here: {lacking}",
                                    hint="compile it again on this machine, or with -march=x86-64 for all of its kind",
                                    notes=((f"it was compiled for {library.manifest['target']}", None),)))
 
 
-def declaration(op: Mapping[str, Any]) -> str:
-    """The C declarations of one operator's functions, with untyped pointers."""
+def c_arguments(op: Mapping[str, Any]) -> list[str]:
+    """The types of the arguments of an operator's function, with untyped pointers."""
     multiplied = {name for group in op.get("any_axes", {}).values() for name in group[1:]}      # by the caller
-    arguments = ", ".join(["void *" if a["kind"] == "tensor" else C_TYPES[a["dtype"]]
-                           for a in op["arguments"] if a["name"] not in multiplied]) or "void"
-    symbols = op["symbols"]
-    return (f"int32_t {symbols['call']}({arguments}); const char *{symbols['check']}(int32_t); void "
-            f"{symbols['call']}{PYTHON}(void);")
+    return ["void *" if a["kind"] == "tensor" else C_TYPES[a["dtype"]]
+            for a in op["arguments"] if a["name"] not in multiplied]
 
 
-def _entry(ffi: Any, handle: Any, op: Mapping[str, Any], path: Path) -> Entry:
+def _said(library: CLibrary, op: Mapping[str, Any]) -> Callable[[int], str]:
+    """What the library says of a check; nothing where it does not know it."""
+    check = library.function(op["symbols"]["check"], "const char *", ["int32_t"])
+    return lambda row: library.ffi.string(found).decode() if (found := check(row)) else ""
+
+
+def _entry(library: CLibrary, op: Mapping[str, Any], path: Path) -> Entry:
+    name = op["symbols"]["call"]
     try:
-        call, check = getattr(handle, op["symbols"]["call"]), getattr(handle, op["symbols"]["check"])
+        call, said = library.function(name, "int32_t", c_arguments(op)), _said(library, op)
     except AttributeError as missing:
         raise error("E663", f"{path} does not have what its manifest says: {missing}",
                     hint="compile it again") from None
     texts = {row["row"]: row["text"] for row in op["checks"]}
 
     def text(row: int) -> str:
-        if row in texts:
-            return str(texts[row])
-        found = check(row)
-        return (ffi.string(found).decode() if found else "") or f"check {row}"
-    return Entry(call, text, getattr(handle, op["symbols"]["call"] + PYTHON, None))
+        return str(texts[row]) if row in texts else said(row) or f"check {row}"
+    return Entry(call, text, _if_there(library, name + PYTHON, "void"))
 
 
-def _end_threads_before_forks(ffi: Any, handle: Any) -> None:
+def _if_there(library: CLibrary, name: str, result: str, arguments: Sequence[str] = ()) -> Any:
+    try:
+        return library.function(name, result, arguments)
+    except AttributeError:
+        return None
+
+
+def _end_threads_before_forks(library: CLibrary) -> None:
     """GNU OpenMP keeps a thread pool between parallel loops. A fork does not copy its threads, and the child would
     deadlock; so the pool ends before a fork, and the next loop starts it again."""
-    ffi.cdef("int omp_pause_resource_all(int);")
-    try:
-        pause = handle.omp_pause_resource_all
-    except AttributeError:                            # a library without OpenMP
+    pause = _if_there(library, "omp_pause_resource_all", "int", ["int"])
+    if pause is None:                                 # a library without OpenMP
         return
+    ffi = library.ffi
     address = int(ffi.cast("intptr_t", pause))
     with _lock:
         if address not in _pausing and hasattr(os, "register_at_fork"):
-            _pausing.add(address)
+            _pausing[address] = library               # which stays loaded
             os.register_at_fork(before=lambda: pause(OMP_PAUSE_SOFT))
 
 
-def _dlopen(ffi: Any, path: Path) -> Any:
+def _dlopen(path: Path) -> CLibrary:
     """dlopen, under another name for a replaced file: dlopen returns the loaded library for a known path."""
     with _lock:
         try:
             stat = path.stat()
             identity = (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
             if _opened.setdefault(str(path), identity) == identity:
-                return opened(ffi, str(path))
+                return opened(path)
             folder = tempfile.mkdtemp(prefix="caten-")
             try:
-                return opened(ffi, shutil.copy2(path, folder))
+                return opened(shutil.copy2(path, folder))
             finally:
                 with contextlib.suppress(OSError):
                     shutil.rmtree(folder)
@@ -205,14 +210,14 @@ def _dlopen(ffi: Any, path: Path) -> Any:
                         "a library that it needs may be missing; the manifest's `libraries` lists them") from None
 
 
-def opened(ffi: Any, path: str) -> Any:
+def opened(path: Path | str) -> CLibrary:
     """dlopen, and where the OpenMP library of the embedded clang is missing, once more after opening that of the Python
     wheel: a library has no rpath to it, and the dynamic loader accepts one that is already loaded."""
     try:
-        return ffi.dlopen(path)
+        return CLibrary(path)
     except OSError as problem:
         found = openmp_library(str(problem))
         if found is None:
             raise
-        _needed.append(ffi.dlopen(str(found)))
-        return ffi.dlopen(path)
+        _needed.append(CLibrary(found))
+        return CLibrary(path)

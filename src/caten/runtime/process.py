@@ -3,18 +3,19 @@ from __future__ import annotations
 
 import contextlib
 import os
-import selectors
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .. import cores
 from ..errors import Diagnostic, ToolError
 from ..frozen import frozen
+
+if TYPE_CHECKING:                # imported where a process is started: a kernel of the cache needs none
+    import subprocess
 
 LONGEST_OUTPUT = 20_000          # bytes of a tool's output that are kept
 
@@ -56,6 +57,7 @@ def run_together(commands: Sequence[Sequence[str]], timeout: float, cwd: Path | 
                  meanwhile: Callable[[], None] | None = None,
                  environment: Mapping[str, str] | None = None) -> list[Finished]:
     """Run commands to their end like `run`, as many at once as there are cores."""
+    from concurrent.futures import ThreadPoolExecutor
     lock, stopped = threading.Lock(), False
     children: list[subprocess.Popen[bytes]] = []
 
@@ -87,6 +89,7 @@ def run_together(commands: Sequence[Sequence[str]], timeout: float, cwd: Path | 
 
 def _started(command: Sequence[str], cwd: Path | None,
              environment: Mapping[str, str] | None) -> subprocess.Popen[bytes]:
+    import subprocess
     env = {**os.environ, "LC_ALL": "C", **(environment or {})}
     try:
         return subprocess.Popen(list(command), cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -97,6 +100,7 @@ def _started(command: Sequence[str], cwd: Path | None,
 
 
 def _ended(child: subprocess.Popen[bytes], command: Sequence[str], timeout: float) -> Finished:
+    import subprocess
     try:
         output, errors = _printed(child, timeout)
     except subprocess.TimeoutExpired:
@@ -108,6 +112,8 @@ def _ended(child: subprocess.Popen[bytes], command: Sequence[str], timeout: floa
 
 def _printed(child: subprocess.Popen[bytes], timeout: float) -> list[str]:
     """The first bytes of a child's output, read until it ends; the rest is dropped. Raises TimeoutExpired."""
+    import selectors
+    import subprocess
     deadline = time.monotonic() + timeout
     streams = [s for s in (child.stdout, child.stderr) if s is not None]
     kept = {stream.fileno(): bytearray() for stream in streams}

@@ -11,13 +11,14 @@ from collections import deque
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from .. import cores
 from ..core.node import Node
 from ..core.program import Machine, Schedule, Taken
 from ..core.unique_names import Names, declared_names
+from ..frozen import frozen
 from ..loop.statements import LoopProgram
 from . import planning_log
 from .loop_names import renamed
@@ -30,7 +31,7 @@ MOST_PROCESSES = 8
 START = "import sys; sys.path[:] = {path!r}; from caten.schedule.planning_worker import serve; serve()"
 
 
-@dataclass(frozen=True)
+@frozen
 class Task:
     """A nest to plan: the program of it alone, and the settings of its draft."""
 
@@ -43,7 +44,7 @@ class Task:
     verify: bool
 
 
-@dataclass(frozen=True)
+@frozen
 class Answer:
     """The nest as planned, what was logged and asked on the way, and the work that it took."""
 

@@ -16,10 +16,10 @@ stays where it is, as invariants do.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from ..core.expr import TRUE, Conversion, Expr, Op, Var
 from ..core.node import substitute
+from ..frozen import frozen
 from .fusion import is_contraction, why_stored
 from .index_maps import CHEAP, axes_of, cost, is_small, uses_of
 from .invariants import axes_in_order, extents_of, is_total
@@ -47,7 +47,7 @@ def with_common_parts(program: TensorProgram, kept: frozenset[str], names: AxisN
     return program
 
 
-@dataclass(frozen=True)
+@frozen
 class _Place:
     """Where a part occurs: in the formula of a definition, with the definition's axes in the order of the part's."""
     definition: Define

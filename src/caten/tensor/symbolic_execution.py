@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, replace
 from ..core.expr import TRUE, Cast, Const, Expr, Op, Var
 from ..core.monoids import identity, is_monoid
 from ..core.node import Node, kept, substitute
+from ..frozen import frozen
 from ..loop import constant_folding
 from ..loop.accesses import is_inside
 from ..loop.affine import canonical
@@ -50,7 +51,7 @@ class DoesNotFit(Exception):
         self.why, self.at = why, at
 
 
-@dataclass(frozen=True)
+@frozen
 class Array:
     """An array: its type and shape, the loops around its declaration, and the value that it holds (empty: none yet).
     The leading axes of that value are the loops of `lead`."""
@@ -62,7 +63,7 @@ class Array:
     lead: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class Pending:
     """An accumulation whose loops are not all complete: it ends with the loop at `depth`. `totals`: its reduces.
     `over`: the loops over which it accumulates. `cond`, `value`: of the last accumulation."""
@@ -76,7 +77,7 @@ class Pending:
     value: Expr
 
 
-@dataclass(frozen=True)
+@frozen
 class Scalar:
     """A scalar variable, declared inside `depth` loops."""
 
@@ -85,7 +86,7 @@ class Scalar:
     value: Expr | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Element:
     """The element of an array that an iteration writes: its value so far, and the loops around the first store."""
 
@@ -112,7 +113,7 @@ class State:
                      self.guards, self.sizes)
 
 
-@dataclass(frozen=True)
+@frozen
 class Access:
     """A load or store: the loops around it and its index. `fn`: that of an accumulation."""
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from ..core.program import Bind, Case, Program, Reference, Source
 from ..errors import Place
-from ..frontend.lambdas import reference_program
 from ..frontend.op import OpProgram
 from ..frontend.spec import gather
 from .lambda_text import LambdaText, check_parameters
@@ -24,6 +23,7 @@ def _check_reference(op: OpProgram) -> None:
     if reference is None:
         return
     if reference.lang == "lisp":
+        from ..frontend.lambdas import reference_program  # it imports the reader of loops
         reference_program(op)
         return
     text = LambdaText(reference.code, Place(source.file if source else "<spec>", reference.line, reference.column))
