@@ -23,7 +23,7 @@ from caten.core.monoids import MONOIDS
 from caten.core.node import Node
 from caten.core.text import read_forms, show
 from caten.frontend import op, operator_library, vocabulary
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.loop import statements
 from caten.loop import verifier as loop_level
 from caten.mathematics import elementary

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 
 OPERATORS: dict[type[ast.AST], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Lt: "<", ast.LtE: "<="}
 FUNCTIONS = {"where": ("np.where", "where"), "maximum": ("np.maximum", "max"), "minimum": ("np.minimum", "min"), "abs": ("np.abs", "abs"), "exp": ("np.exp", "exp"),

@@ -16,7 +16,7 @@ from caten.cli.outputs import TEXTS, Production
 from caten.cli.signals import _descendants
 from caten.core.program import Program
 from caten.errors import CatenError, Diagnostic, ToolError, error
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.loop import verifier
 from caten.loop.statements import Vref
 from caten.options import Options

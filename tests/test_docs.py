@@ -18,7 +18,7 @@ import pytest
 
 from caten import driver, loading
 from caten.cli.commands import fmt
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.options import Options
 from caten.schedule.script import PRIMITIVES
 

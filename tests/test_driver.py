@@ -9,7 +9,7 @@ import pytest
 from caten import driver, loading, passes
 from caten.core.program import Program
 from caten.errors import CatenError, error
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.loop import verifier
 from caten.loop.statements import Vref
 from caten.options import Options

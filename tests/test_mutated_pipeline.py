@@ -12,7 +12,7 @@ import pytest
 
 from caten import compiler
 from caten.errors import error
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.options import Options
 from growth import Growth
 from mutations import outcomes

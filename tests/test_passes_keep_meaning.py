@@ -11,7 +11,7 @@ from caten import loading, passes
 from caten.core.program import Case, Program, resolve
 from caten.core.text import read, show
 from caten.frontend.op import OpProgram
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.loop.statements import LoopProgram
 from caten.options import Options
 from caten.schedule.planning import Planning

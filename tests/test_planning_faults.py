@@ -17,7 +17,7 @@ from caten.core.expr import index
 from caten.core.node import substitute
 from caten.core.text import show
 from caten.errors import CatenError, Diagnostic
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.loop.operation_count import Work, counted
 from caten.loop.statements import LoopProgram, Vref
 from caten.options import Options

@@ -9,7 +9,8 @@ import pytest
 
 from caten import compiler
 from caten.errors import CatenError
-from caten.frontend.spec import SpecText, decode
+from caten.frontend.spec import decode
+from caten.frontend.spec_files import SpecText
 from caten.options import Options
 from growth import Growth
 from pace import slowness

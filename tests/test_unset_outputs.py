@@ -11,7 +11,7 @@ from caten import driver, passes
 from caten.compiler import build
 from caten.core.dtypes import DTYPES, is_packed
 from caten.core.numpy_types import numpy_dtype
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.options import Options
 from caten.testing import runner
 

@@ -16,7 +16,7 @@ from .collector import CollectingRarely
 from .errors import CatenError, Diagnostic, combined, error
 from .frontend.composite import Composite, named
 from .frontend.generic_signature import tensors
-from .frontend.spec import SpecText, composites_of, decode, read_spec
+from .frontend.spec_files import SpecText, decode
 from .kernels import known_build
 from .options import Options, environment
 from .runtime import discover
@@ -127,6 +127,7 @@ def generic_composite(texts: Sequence[SpecText], options: Options) -> Composite 
     one beside other operators."""
     if not any("attributes" in text.text or any(t.is_generic for t in tensors([text.text])) for text in texts):
         return None
+    from .frontend.spec import composites_of  # a graph of known operators needs no reader of specs
     found = [c for text in texts for c in composites_of(text, options)[0]
              if not options.only or named(c.name, options.only)]
     generic = [c for c in found if c.generic or c.attributes]
@@ -232,6 +233,7 @@ def read(spec: str | Path) -> SpecText:
     """A spec from its file, or from its text."""
     if isinstance(spec, str) and is_text(spec):
         return decode(STRING, spec.encode("utf-8", "surrogatepass"))
+    from .frontend.spec import read_spec
     return read_spec(spec)
 
 

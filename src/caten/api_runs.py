@@ -13,7 +13,7 @@ from .benchmarking import timing
 from .benchmarking.results import BenchResults, BenchRow
 from .compiler import Warn
 from .errors import CatenError
-from .frontend.spec import SpecText
+from .frontend.spec_files import SpecText
 from .options import Options
 from .tuning.tuner import TuneResult
 from .workflows import bench_specs, test_specs, tune_specs

@@ -13,7 +13,6 @@ from .core.text import flat, form_of
 from .errors import Diagnostic, UsageError, did_you_mean
 from .frontend.composite import named
 from .frontend.op import OpProgram, Rewrite
-from .frontend.spec import runtime_rules
 from .loop.statements import ExternCall
 from .options import Options
 from .passes import level_of
@@ -66,7 +65,10 @@ def _with_rules(program: Program, options: Options) -> Program:
     if options.no_rewrite:
         return program.without(Rewrite) if own else program
     runtime = runtime_of(options)
-    rules = [*own, *runtime_rules(runtime.rewrites, str(runtime.file), options)] if runtime.rewrites else own
+    rules: Sequence[Rewrite] = own
+    if runtime.rewrites:
+        from .frontend.spec import runtime_rules
+        rules = [*own, *runtime_rules(runtime.rewrites, str(runtime.file), options)]
     kept = [r for r in dict.fromkeys(rules) if (not r.library or f"-l{r.library}" in options.ldflags)
             and (runtime.calls_c or not any(isinstance(n, ExternCall) for n in r.replacement.unique()))]
     return program if kept == list(own) else program.without(Rewrite).adding(*kept)

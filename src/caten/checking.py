@@ -7,9 +7,9 @@ from functools import partial
 from . import driver, loading
 from .core.program import Check, Ensure, Program
 from .driver import ignore
-from .errors import CatenError, Diagnostic, PartlyRefused, in_file_order
+from .errors import CatenError, Diagnostic, PartlyRefused, gather, in_file_order
 from .frontend.op import Rewrite
-from .frontend.spec import SpecText, gather
+from .frontend.spec_files import SpecText
 from .frozen import frozen
 from .loop.statements import Fail
 from .options import Options

@@ -15,7 +15,7 @@ from .core.program import Program, Target
 from .driver import Check, ignore, once
 from .errors import CatenError, Diagnostic, ToolError
 from .frontend.op import OpProgram
-from .frontend.spec import SpecText
+from .frontend.spec_files import SpecText
 from .frozen import frozen
 from .loading import digest, loaded
 from .loop.statements import LoopProgram

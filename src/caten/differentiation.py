@@ -20,7 +20,7 @@ from .core.dtypes import DTYPES, is_float
 from .core.program import Attribute, Buffer, GradientBody, Outputs, Scalar, Source
 from .errors import error
 from .frontend.signature import MAX_NAME
-from .frontend.spec import SpecText
+from .frontend.spec_files import SpecText
 from .gradients.gradient_program import gradient_program
 from .loading import loaded
 from .loop.affine import text_of

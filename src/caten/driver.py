@@ -15,8 +15,6 @@ from .core.program import Program, Schedule, Source, Target, resolve
 from .core.text import read, show
 from .echo import escape, escape_lines
 from .errors import CatenError, Diagnostic, UsageError, error
-from .loop import verifier as loop_level
-from .loop.context import Context
 from .loop.operation_count import BUDGET, Work, counted, current
 from .loop.statements import LoopProgram
 from .options import Options
@@ -76,6 +74,7 @@ def _advanced(program: Program, to: str, options: Options, warn: tuning_records.
         with timed(f"{program.name}: {step.name}", options), _placed(options):
             program = _taken(step, program, options, warn, log)
         if last and due is not None and not options.verify:
+            from .loop.context import Context
             Context.of(program)                        # kept with the program: the verification goes on with its memo
             due.append(counted(current())(partial(VERIFIERS[to], program)))
         elif options.verify or last:
@@ -180,7 +179,7 @@ def recalled(program: Program, options: Options, warn: tuning_records.Warn = ign
     from .schedule import script
     try:
         replayed = script.apply(program, script.parse_schedule(record.schedule).steps)
-        loop_level.verify(replayed)
+        VERIFIERS["loop"](replayed)
     except Exception as problem:
         if not isinstance(problem, CatenError) and _raises_faults(options):
             raise

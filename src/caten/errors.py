@@ -1,10 +1,12 @@
 """Errors: diagnostics that are raised, and which exit code follows."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .diagnostic import Diagnostic, Place
+
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     from typing import Self
@@ -110,3 +112,17 @@ def did_you_mean(name: str, known: list[str] | tuple[str, ...]) -> str | None:
     from difflib import get_close_matches
     close = get_close_matches(name.lower(), [k.lower() for k in known], 1, 0.6)
     return next((f"did you mean '{k}'?" for k in known if close and k.lower() == close[0]), None)
+
+
+def gather(make: Callable[[Any], T], items: Iterable[Any]) -> list[T]:
+    """`make` of every item. The diagnostics of all failures are raised together."""
+    made: list[T] = []
+    problems: list[Diagnostic] = []
+    for item in items:
+        try:
+            made.append(make(item))
+        except CatenError as refusal:
+            problems.extend(refusal.diagnostics)
+    if problems:
+        raise CatenError(*problems)
+    return made

@@ -11,11 +11,10 @@ from .attach import attach, reconcile
 from .core.program import Program, Unchecked, resolve
 from .core.text import flat, form_of, parse, place_in, read_forms
 from .errors import CatenError, Diagnostic, NothingMatched, PartlyRefused, Place, combined, did_you_mean, error
-from .frontend import spec
 from .frontend.composite import fold, named
 from .frontend.instances import name_end
 from .frontend.op import OpProgram
-from .frontend.spec import SpecText
+from .frontend.spec_files import SpecText
 from .options import Instance, Options
 from .passes import LEVELS, VERIFIERS, level_of
 
@@ -32,6 +31,7 @@ def load_programs(source: SpecText, options: Options) -> list[Program]:
                         hint="--instance belongs to the command that reads the spec")
         return [reconcile(p, options) if _is_selected(p, options) else p for p in read_programs(source)]
     try:
+        from .frontend import spec  # a graph of known operators needs none of it
         return [attach(p, options) if _is_selected(p, options) else p for p in spec.load(source, options)]
     except PartlyRefused as refusal:
         programs: list[Program] = []

@@ -2,13 +2,12 @@
 
     gemm.toml ──parse──▶ (op …) ──ir──▶ (tensor …) ──schedule──▶ (loop …) ──render──▶ C ──compile──▶ library
 
-A pass is a function from program to program; `driver` runs, times and verifies them. What lowers and schedules is
-imported where it runs: a process whose kernels are all in the cache needs none of it.
+A pass is a function from program to program; `driver` runs, times and verifies them. Each imports what it needs when it
+runs: a process whose kernels are all in the cache needs none of it.
 """
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Generic, TypeVar
 
 from .core.expr import Var, index
@@ -18,16 +17,9 @@ from .core.text import flat, form_of
 from .errors import CatenError, Diagnostic
 from .frontend.op import Body, OpProgram, Rewrite, in_loops
 from .frozen import frozen
-from .loop import accumulations, bounds_checks, zero_fill
-from .loop import verifier as loop_level
 from .loop.statements import Aref, For, Kernel, LoopProgram, Stmt
 from .schedule.planning import Planning
 from .schedule.planning_log import Rewritten, StaysNest
-from .tensor import tensor_verifier as tensor_level
-from .tensor.call_kernels import is_call
-from .tensor.checks_of_values import checked_values
-from .tensor.raising import raise_op
-from .tensor.value_rewriting import ValueRule, rewritten
 from .tensor.values import TensorProgram
 
 In = TypeVar("In", bound=Program)
@@ -38,16 +30,28 @@ def verify_op(op: OpProgram) -> None:
     """The verifier of the level of the body: of loops, or of values. Raises CatenError."""
     values = op.values
     if values is None:
-        loop_level.verify(op)
+        verify_loops(op)
     elif op.first(Body) is not None:
         raise CatenError(Diagnostic("E470", f"{op.name} has a body of statements, and outputs that are values"))
     else:
-        tensor_level.verify(values.without(Fusion))
+        verify_values(values.without(Fusion))
+
+
+def verify_values(program: TensorProgram) -> None:
+    """The verifier of the tensor level. Raises CatenError."""
+    from .tensor.tensor_verifier import verify
+    verify(program)
+
+
+def verify_loops(program: Program) -> None:
+    """The verifier of the loop level. Raises CatenError."""
+    from .loop.verifier import verify
+    verify(program)
 
 
 LEVELS: dict[str, type[Program]] = {"op": OpProgram, "tensor": TensorProgram, "loop": LoopProgram}
-VERIFIERS: dict[str, Callable[[Any], None]] = {"op": verify_op, "tensor": tensor_level.verify,
-                                               "loop": loop_level.verify}
+VERIFIERS: dict[str, Callable[[Any], None]] = {"op": verify_op, "tensor": verify_values,
+                                               "loop": verify_loops}
 RAISE = "raise"
 SCHEDULE = "schedule"           # the pass that records of `caten tune` take the place of
 
@@ -69,15 +73,36 @@ def pure(function: Callable[[In], Out]) -> Callable[[In, Planning], Out]:
     return lambda program, planning: function(program)
 
 
+def as_it_is(program: In) -> In:
+    """The program, for passes that may be left out."""
+    return program
+
+
 def with_checks(op: OpProgram) -> OpProgram:
     """The operator with its run-time checks. A body over whole arrays becomes loops at -O0, for sums in order, and
     where only loops can have its checks."""
+    from .loop.bounds_checks import add_checks
+    from .tensor.checks_of_values import checked_values
     values = op.values
     made = checked_values(values) if values is not None and op.opt > 0 and op.first(InOrder) is None else None
     if made is not None:
         return made
-    checked: OpProgram = bounds_checks.add_checks(in_loops(op))
+    checked: OpProgram = add_checks(in_loops(op))
     return checked
+
+
+def normalised(op: OpProgram) -> OpProgram:
+    """The operator with its accumulations in their normal form: X = X + e is one, however it is written."""
+    from .loop.accumulations import normalise
+    made: OpProgram = normalise(op)
+    return made
+
+
+def filled(op: OpProgram) -> OpProgram:
+    """The operator with outputs that hold 0 at first, unless they are proven to be set everywhere."""
+    from .loop.zero_fill import fill_outputs
+    made: OpProgram = fill_outputs(op)
+    return made
 
 
 def raised(program: OpProgram, planning: Planning) -> TensorProgram:
@@ -89,6 +114,7 @@ def raised(program: OpProgram, planning: Planning) -> TensorProgram:
             at = flat(form_of(keeps)) if keeps.index else keeps.buffer
         names = [keeps.name] if isinstance(keeps, For) else [] if not at else [at]
         planning.log.append(StaysNest(loops[0] if loops else flat(form_of(stmt)), why, at, (*names, *loops)))
+    from .tensor.raising import raise_op
     made = raise_op(program, heard=heard)
     if made.first(Fusion) is not None:
         from .tensor.fusion import kernels_of
@@ -107,10 +133,17 @@ def bind_sizes(program: LoopProgram) -> LoopProgram:
 
 def rewrite_values(program: TensorProgram, planning: Planning) -> TensorProgram:
     """The program after its rules, and without them."""
+    from .tensor.value_rewriting import ValueRule, rewritten
     rules = [ValueRule(r.pattern.name, values_of(r.pattern), values_of(r.replacement)) for r in program.all(Rewrite)]
     made, names = rewritten(program.without(Rewrite), rules)
     planning.log += [Rewritten(program.name, name) for name in names]
     return made
+
+
+def left_as_nests(program: OpProgram) -> TensorProgram:
+    """The tensor level of an operator of which nothing is raised."""
+    from .tensor.raising import raise_op
+    return raise_op(program, as_written=True)
 
 
 def lowered(program: TensorProgram, planning: Planning) -> LoopProgram:
@@ -147,30 +180,29 @@ def as_written(program: LoopProgram) -> LoopProgram:
 @kept
 def values_of(op: OpProgram) -> TensorProgram:
     """The values of a pattern or a replacement."""
+    from .tensor.call_kernels import is_call
+    from .tensor.raising import raise_op
     body = op.first(Body)
     if body is not None and any(map(is_call, body.stmts)):
         return raise_op(op)
-    return raise_op(zero_fill.fill_outputs(accumulations.normalise(with_checks(op))))
+    return raise_op(filled(normalised(with_checks(op))))
 
 
 PASSES: tuple[Pass[Any, Any], ...] = (
     # Accesses that are not proven inside get a check.
     Pass("add_checks", pure(with_checks), "tensor"),
     # X = x + e is an accumulation, however it is written.
-    Pass("normalise", pure(accumulations.normalise), "tensor",
-         plain=lambda p: p),
+    Pass("normalise", pure(normalised), "tensor", plain=as_it_is),
     # Outputs that are not proven to be set everywhere hold 0 at first.
-    Pass("fill", pure(zero_fill.fill_outputs), "tensor"),
+    Pass("fill", pure(filled), "tensor"),
     # Loop nests to index notation where they fit.
-    Pass(RAISE, raised, "tensor",
-         plain=partial(raise_op, as_written=True)),
+    Pass(RAISE, raised, "tensor", plain=left_as_nests),
     # The rules of specs and runtimes, on values.
-    Pass("rewrite", rewrite_values, "tensor",
-         plain=lambda p: p.without(Rewrite)),
-    Pass("lower", lowered, "loop", plain=plainly_lowered),             # index notation to loops
+    Pass("rewrite", rewrite_values, "tensor", plain=lambda p: p.without(Rewrite)),
+    Pass("lower", lowered, "loop", plain=plainly_lowered),     # index notation to loops
     Pass("bind", pure(bind_sizes), "loop"),                     # sizes known at compile time become numbers
-    Pass("simplify", simplified, "loop", plain=lambda p: p),    # canonical indices, folded constants
-    Pass(SCHEDULE, scheduled, "loop", plain=as_written),       # the planners' schedule, or the one that was given
+    Pass("simplify", simplified, "loop", plain=as_it_is),       # canonical indices, folded constants
+    Pass(SCHEDULE, scheduled, "loop", plain=as_written),         # the planners' schedule, or the one that was given
 )
 
 

@@ -9,23 +9,23 @@ import numpy as np
 
 from caten.core.dtypes import DTYPES, SPELLINGS
 from caten.core.numpy_types import numpy_dtype
-from caten.frontend.composite import Composite
 from caten.functions.call_keys import dtype_of
 
 from . import huge_pages, templates
 from .element_types import type_named
 from .graph import Constant, Leaf, Ref, called
 from .symbolic_sizes import Symbolic
+from .templates import Declaration
 from .tracing import made_of_sizes
 
-_KNOWN: dict[int, tuple[Composite, tuple[str | None, ...]]] = {}       # by id, for comparing operators takes long
+_KNOWN: dict[int, tuple[Declaration, tuple[str | None, ...]]] = {}       # by id, for comparing operators takes long
 Number = bool | int | float | complex
 
 
-def operands(composite: Composite, given: Sequence[Any]) -> list[Ref]:
+def operands(declared: Declaration, given: Sequence[Any]) -> list[Ref]:
     """The operands as results of nodes. Those that the operator declares with one type variable get one type: that to
     which NumPy promotes them; a number of Python, or of NumPy, has no type of its own."""
-    variables = _variables(composite)
+    variables = _variables(declared)
     if _are_of_one_type(variables, given):
         return list(given)
     given = [value.item() if isinstance(value, np.generic) else value for value in given]
@@ -35,7 +35,7 @@ def operands(composite: Composite, given: Sequence[Any]) -> list[Ref]:
     common = {v: _common([r for r, own in zip(refs, variables, strict=False) if own == v]) for v in set(variables) if v}
     found: list[Ref] = []
     for n, (r, v) in enumerate(zip(refs, variables, strict=False)):
-        dtype = common[v] if v else _fixed(composite, n, r)
+        dtype = common[v] if v else _fixed(declared, n, r)
         if isinstance(r, Symbolic):
             found.append(of_size(r, dtype))
         elif not isinstance(r, Ref):
@@ -45,13 +45,13 @@ def operands(composite: Composite, given: Sequence[Any]) -> list[Ref]:
     return found
 
 
-def _variables(composite: Composite) -> tuple[str | None, ...]:
+def _variables(declared: Declaration) -> tuple[str | None, ...]:
     """The type variable of each input, if it has one."""
-    known = _KNOWN.get(id(composite))
-    if known is None or known[0] is not composite:
-        declared = {t.name: t for t in composite.generic}
-        known = composite, tuple([declared[n].variable if n in declared else None for n in composite.inputs])
-        _KNOWN[id(composite)] = known
+    known = _KNOWN.get(id(declared))
+    if known is None or known[0] is not declared:
+        generic = {t.name: t for t in declared.generic}
+        known = declared, tuple([generic[n].variable if n in generic else None for n in declared.inputs])
+        _KNOWN[id(declared)] = known
     return known[1]
 
 
@@ -139,11 +139,11 @@ def _own_type(value: Number | Symbolic) -> str:
             else "f32" if isinstance(value, float) else "c64")
 
 
-def _fixed(composite: Composite, n: int, value: Any) -> str:
+def _fixed(declared: Declaration, n: int, value: Any) -> str:
     """The type of an operand that has no type variable."""
     if isinstance(value, Ref):
         return value.dtype
-    word = next((t.word for t in composite.generic if n < len(composite.inputs) and t.name == composite.inputs[n]), "")
+    word = next((t.word for t in declared.generic if n < len(declared.inputs) and t.name == declared.inputs[n]), "")
     return SPELLINGS.get(word.lower()) or _own_type(value)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from caten import driver, loading
@@ -15,21 +16,22 @@ from caten.core.dtypes import DTYPES, is_float
 from caten.core.expr import Expr, Var
 from caten.core.program import GradientBody, Scalar
 from caten.core.size_formula import evaluate
-from caten.differentiation import gradient_of
 from caten.errors import error
 from caten.frontend import operator_library
-from caten.frontend.composite import Composite
-from caten.frontend.generic_signature import is_value, of_call, tuples
-from caten.frontend.spec import SpecText, composites_of
+from caten.frontend.generic_signature import Tensor, is_value, of_call, tuples
+from caten.frontend.spec_files import SpecText
+from caten.frozen import frozen
 from caten.loop.affine import text_of
 from caten.options import Instance
 from caten.tensor.nest_sources import without_callers_outputs
 from caten.tensor.values import TensorProgram
 
+from .kept_templates import kept
 from .settings import forgotten_by_use, options
 from .symbolic_sizes import has_symbolic
 
 Given = tuple[str, tuple[int, ...]]                         # an element type and a shape
+EXPRESSION = "<expression>"                                 # the file of a body of our own
 MOST_SHAPES = 1024                                          # of the inputs of an operator that are remembered
 Formula = tuple[str, Any, Expr]                             # an input, one of its extents, and its formula
 
@@ -37,7 +39,10 @@ Formula = tuple[str, Any, Expr]                             # an input, one of i
 class Template:
     """An operator. `inputs` and `outputs`: the names of its arrays."""
 
-    def __init__(self, program: TensorProgram, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+    def __init__(self, program: TensorProgram, inputs: Sequence[str], outputs: Sequence[str],
+                 known: tuple[str, ...] | None = None) -> None:
+        """`known`: what determines it, for other processes; None where that is not known."""
+        self.known = known
         self.program, self.inputs, self.outputs = without_callers_outputs(program), tuple(inputs), tuple(outputs)
         self.name = self.program.name
         buffers = program.buffers
@@ -99,11 +104,16 @@ class Template:
         outputs if it takes them (`takes_results`), and the gradient of each output of floats."""
         if wanted not in self._gradients:
             names = [n for n, want in zip(self.inputs, wanted, strict=True) if want]
-            made = gradient_of(self.program, options(), names)
+
+            def differentiated() -> TensorProgram:
+                from caten.differentiation import gradient_of
+                return gradient_of(self.program, options(), names)
+            known = self.known and (*self.known, "gradient", *names)
+            made = kept(known, differentiated) if known else differentiated()
             buffers = [b.name for b in made.buffers.values()]
             given = [b for b in buffers if made.buffers[b].access == "in" and b not in self.inputs]
             self._gradients[wanted] = Template(made, [*self.inputs, *given],
-                                               [b for b in buffers if made.buffers[b].access == "out"])
+                                               [b for b in buffers if made.buffers[b].access == "out"], known)
         return self._gradients[wanted]
 
     @property
@@ -174,22 +184,48 @@ class Barrier:
 AnyTemplate = Template | Reshape | ByHand | Barrier
 
 
+@frozen
+class Declaration:
+    """How an operator is declared: its inputs and outputs, and its attributes, by name; the declarations of a generic
+    signature."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: tuple[str, ...]
+    generic: tuple[Tensor, ...]
+
+
 @cache
 def of_spec(spec: SpecText, name: str, instance: Instance) -> Template:
     """The template of an operator of a spec."""
-    instances = (instance,) if instance.arrays or instance.attributes else ()
-    (op,) = loading.loaded([spec], replace(options(), instances=instances, only=(name,)))
-    program = driver.advance(op, "tensor", options())
-    assert isinstance(program, TensorProgram)
-    composite = composite_of(spec, name)
-    return Template(program, composite.inputs, composite.outputs)
+    def raised() -> TensorProgram:
+        instances = (instance,) if instance.arrays or instance.attributes else ()
+        (op,) = loading.loaded([spec], replace(options(), instances=instances, only=(name,)))
+        program = driver.advance(op, "tensor", options())
+        assert isinstance(program, TensorProgram)
+        return program
+    declared = declaration_of(spec, name)
+    known = _known(spec, name)
+    known = known and (*known, repr(instance))
+    return Template(kept(known, raised) if known else raised(), declared.inputs, declared.outputs, known)
 
 
 @cache
-def composite_of(spec: SpecText, name: str) -> Composite:
+def declaration_of(spec: SpecText, name: str) -> Declaration:
     """An operator of a spec, as it is declared."""
-    (found,) = [c for c in composites_of(spec, options())[0] if c.name == name]
-    return found
+    def read() -> Declaration:
+        from caten.frontend.spec import composites_of
+        (found,) = [c for c in composites_of(spec, options())[0] if c.name == name]
+        return Declaration(found.inputs, found.outputs, tuple([n for n, _ in found.attributes]), found.generic)
+    known = _known(spec, name)
+    return kept((*known, "declaration"), read) if known else read()
+
+
+def _known(spec: SpecText, name: str) -> tuple[str, ...] | None:
+    """What determines an operator beside caten: the library's are, and bodies of our own, for they include no files of
+    a user's."""
+    own = spec.name == EXPRESSION or Path(spec.name).parent == operator_library.FOLDER
+    return (spec.name, spec.text, name) if own else None
 
 
 def of_call_with(spec: SpecText, name: str, inputs: Sequence[Given], attributes: Mapping[str, Any]) -> Template:
@@ -209,8 +245,8 @@ def of_call_with(spec: SpecText, name: str, inputs: Sequence[Given], attributes:
 def _of_kinds(spec: SpecText, name: str, inputs: tuple[Given, ...],
               attributes: tuple[tuple[str, type, Any], ...]) -> Template:
     """The same for all shapes of these ranks with extents of 1 at these places; `True` and 1 are different values."""
-    composite = composite_of(spec, name)
-    instance = of_call(composite.generic, dict(zip(composite.inputs, inputs, strict=False)),
+    declared = declaration_of(spec, name)
+    instance = of_call(declared.generic, dict(zip(declared.inputs, inputs, strict=False)),
                        {n: value for n, _, value in attributes})
     return of_spec(spec, name, instance)
 
@@ -233,8 +269,9 @@ def of_body(code: str, inputs: Sequence[Given]) -> Template:
     result = f"y{{{DTYPES[inputs[0][0]].numpy}}}[...]"
     text = (f'[composite]\nname = "Expression"\ninputs = [{inputs_text}]\noutputs = ["{result}"]\n\n'
             f"[composite.implementation]\nlang = \"python\"\ncode = '''\n{code}\n'''\n")
-    return of_spec(SpecText("<expression>", text, "toml"), "Expression", Instance((), (), ""))
+    return of_spec(SpecText(EXPRESSION, text, "toml"), "Expression", Instance((), (), ""))
 
 
 forgotten_by_use(of_spec.cache_clear)
 forgotten_by_use(_of_kinds.cache_clear)
+forgotten_by_use(declaration_of.cache_clear)

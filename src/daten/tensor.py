@@ -14,8 +14,7 @@ from caten.api import read
 from caten.core.dtypes import DTYPES
 from caten.core.numpy_types import numpy_dtype
 from caten.frontend import operator_library
-from caten.frontend.composite import Composite
-from caten.frontend.spec import SpecText, composites_of
+from caten.frontend.spec_files import SpecText
 
 from . import indexing, templates
 from .backward import differentiated
@@ -345,6 +344,7 @@ def operator(spec: str | Path, name: str = "") -> Callable[..., Any]:
 
     `spec`: a file, or a text. `name`: of the operator, where the spec has several. Its gradient is made of its body, or
     is that of its section [gradient]. Attributes are arguments by name. CatenError with what is wrong with the spec."""
+    from caten.frontend.spec import composites_of
     text = read(spec)
     names = [c.name for c in composites_of(text, options())[0]]
     if name not in names and (name or len(names) != 1):
@@ -361,14 +361,14 @@ def _applied(spec: SpecText, name: str, inputs: Sequence[Any], attributes: dict[
     for i in inputs:
         if isinstance(i, Tensor):
             i.recorded()
-    composite: Composite = templates.composite_of(spec, name)
-    count = len(composite.inputs)
-    for (attribute, _), value in zip(composite.attributes, given[count:], strict=False):       # x.sum(1)
+    declared = templates.declaration_of(spec, name)
+    count = len(declared.inputs)
+    for attribute, value in zip(declared.attributes, given[count:], strict=False):       # x.sum(1)
         if attribute in attributes or isinstance(value, Ref):
             break
         attributes = {**attributes, attribute: value}
         del given[count]
-    refs = operands(composite, given)
+    refs = operands(declared, given)
     results = called(templates.of_call_with(spec, name, [(r.dtype, r.shape) for r in refs], attributes), refs)
     made = tuple([Tensor(r) for r in results])
     return made[0] if len(made) == 1 else made
@@ -408,7 +408,7 @@ def _power(a: Any, b: Any) -> Tensor:
 
 def _same(a: Any, b: Any) -> tuple[Tensor, Tensor]:
     """Two operands of one type."""
-    x, y = operands(templates.composite_of(templates.library_spec("equal"), "equal"),
+    x, y = operands(templates.declaration_of(templates.library_spec("equal"), "equal"),
                     [v._ref if isinstance(v, Tensor) else v for v in (a, b)])
     return Tensor(x), Tensor(y)
 

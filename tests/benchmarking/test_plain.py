@@ -6,7 +6,7 @@ import math
 from benchmarks import plain
 
 from caten import loading
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.options import Options
 
 

@@ -6,7 +6,7 @@ from benchmarks.steps import SPEC, STEPS
 
 from caten import driver, loading
 from caten.core.text import show
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.options import Options
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from caten import compiler
 from caten.errors import CatenError
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.options import Options
 
 WORDS = ["auto", "break", "case", "char", "const", "default", "double", "enum", "extern", "float", "goto", "inline", "int", "long", "register", "restrict",

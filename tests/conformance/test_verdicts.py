@@ -17,7 +17,7 @@ from caten.conformance.elementwise import Elementwise, limits, ulps
 from caten.conformance.verdicts import BAD, Called, Fails, Oracle, Verdict
 from caten.core.numpy_types import numpy_dtype
 from caten.frontend.op import OpProgram
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.loading import load_programs
 from caten.options import Options
 

@@ -11,7 +11,7 @@ import pytest
 from caten import driver, loading
 from caten.core import node
 from caten.core.expr import Const, Op
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.options import Options
 
 SAMPLES = sorted((Path(__file__).parents[2] / "samples").glob("*.toml"))

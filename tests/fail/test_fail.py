@@ -18,7 +18,8 @@ from caten.core.program import Reference
 from caten.errors import CatenError, Diagnostic, Place
 from caten.frontend.lambdas import reference_program
 from caten.frontend.op import OpProgram
-from caten.frontend.spec import SpecText, read_file
+from caten.frontend.spec import read_file
+from caten.frontend.spec_files import SpecText
 from caten.options import Options
 from caten.testing.numpy_lambda import Lambda
 

@@ -8,7 +8,7 @@ from caten.core.text import show
 from caten.errors import CatenError
 from caten.frontend import spec
 from caten.frontend.op import OpProgram
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.options import Options
 
 SIGNATURE = "((A{half}[M K], B{bf16}[K], q{int4}[K], n{uint4}[], I{int}[M], C{half}[M K], s{half}[], y{half}[M]) -> (C, s, y))"

@@ -11,7 +11,7 @@ from caten.core.text import read, show
 from caten.errors import CatenError
 from caten.frontend import spec
 from caten.frontend.op import Rewrite
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.loop.statements import ExternCall, If
 from caten.options import Options
 

@@ -3,7 +3,8 @@ from test_spec import ARANGE, GEMM, IM2COL
 from test_spec_files import CALLER
 from test_spec_one_line import ADD
 
-from caten.frontend.spec import SpecText, load
+from caten.frontend.spec import load
+from caten.frontend.spec_files import SpecText
 from caten.options import Options
 from mutations import outcomes
 

@@ -14,7 +14,8 @@ from caten.core.node import Node
 from caten.core.program import Bind, Check, Machine, Setting, Size
 from caten.frontend import op
 from caten.frontend.op import Body, OpProgram
-from caten.frontend.spec import SpecText, read_file
+from caten.frontend.spec import read_file
+from caten.frontend.spec_files import SpecText
 from caten.frontend.structure import NAMES, NO_PART, spelling, structure, with_names
 from caten.loop import statements
 from caten.loop.statements import Aref, Fail

@@ -9,7 +9,8 @@ import pytest
 
 import caten
 from caten.errors import CatenError
-from caten.frontend.spec import SpecText, load
+from caten.frontend.spec import load
+from caten.frontend.spec_files import SpecText
 from caten.options import Options
 
 

@@ -14,7 +14,7 @@ from caten import driver, loading
 from caten.cli.boundary import guarded
 from caten.errors import CatenError
 from caten.frontend.generic_signature import read_instance
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.functions.generic_operator import OFTEN
 from caten.options import Options
 

@@ -5,7 +5,7 @@ import pytest
 
 import caten
 from caten import driver, loading
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.gradients import cancelling
 from caten.gradients.cancelling import cancelling_maxima
 from caten.options import Options

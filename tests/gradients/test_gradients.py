@@ -17,7 +17,7 @@ from caten.differentiation import gradient_of
 from caten.errors import CatenError
 from caten.frontend import operator_library as library
 from caten.frontend.operator_instances import instances_of
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.gradients import adjoints
 from caten.gradients.gradient_program import gradient_program
 from caten.loading import load_programs, loaded

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from caten import driver, loading
 from caten.attach import runtime_for
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.graphs.source_lines import Line, lines_of
 from caten.loop.statements import LoopProgram
 from caten.options import Options

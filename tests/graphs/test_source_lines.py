@@ -5,7 +5,7 @@ import pytest
 from graphs_of_samples import OPTIONS, source_of, values_of
 
 from caten import driver, loading
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.loop.statements import Repeat
 from caten.tensor.values import Nest, TensorProgram
 

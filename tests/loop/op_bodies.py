@@ -5,7 +5,7 @@ from caten import loading
 from caten.core.program import Program
 from caten.core.text import flat, form_of
 from caten.frontend.op import Body, OpProgram
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.loop.bounds_checks import add_checks
 from caten.options import Options
 

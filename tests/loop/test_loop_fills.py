@@ -8,7 +8,7 @@ from caten.core.program import Program
 from caten.core.text import flat, form_of
 from caten.errors import CatenError
 from caten.frontend.op import OpProgram
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.loop.zero_fill import fill_outputs
 from caten.options import Options
 

@@ -15,7 +15,8 @@ from caten.core.program import Program, Require
 from caten.core.size_formula import evaluate, formula
 from caten.errors import CatenError
 from caten.frontend.op import OpProgram
-from caten.frontend.spec import SpecText, read_file
+from caten.frontend.spec import read_file
+from caten.frontend.spec_files import SpecText
 from caten.loop.empty_calls import idle_sizes
 from caten.options import Options
 from caten.render import entry_points

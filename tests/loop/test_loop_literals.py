@@ -8,7 +8,7 @@ import pytest
 from caten import driver, loading
 from caten.core.expr import Expr, Op, Var, index
 from caten.errors import CatenError
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.loop import context
 from caten.loop.known_conditions import choices, remaining, stated, value
 from caten.options import Options

@@ -17,7 +17,7 @@ from caten.core.numpy_types import numpy_dtype
 from caten.core.program import Buffer, Program, Scalar
 from caten.core.size_formula import evaluate
 from caten.frontend.op import OpProgram, in_loops
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.loop import bounds_checks, zero_fill
 from caten.options import Options
 from caten.semantics import comparison, interpret, oracle

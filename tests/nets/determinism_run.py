@@ -11,7 +11,7 @@ import numpy as np
 from caten import compiler, driver, loading
 from caten.core import program as core
 from caten.frontend.op import OpProgram
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.options import Options
 from caten.testing import data
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from caten import driver, loading
 from caten.core.text import show
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.options import Options
 from caten.tensor.fused_text import fused
 from caten.tensor.values import TensorProgram

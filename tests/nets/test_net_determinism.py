@@ -49,7 +49,7 @@ def test_render_gives_the_same_bytes_for_every_hash_seed_and_folder(nightly: boo
 def test_hash_order_in_the_output_is_seen(tmp_path: Path) -> None:
     """Planted fault: the order of a set of names reaches the text."""
     (tmp_path / "sitecustomize.py").write_text(
-        "import caten.render.cstyle as c\nold = c.title\n"
+        "import caten.render.translation_unit as c\nold = c.title\n"
         "c.title = lambda p: old(p) + '/* ' + ' '.join({b.name + 'x' * k for b in p.params if hasattr(b, 'name') for k in range(4)}) + ' */'\n")
     code = ("import sys; sys.path[:0] = [{!r}, {!r}]; import sitecustomize; import determinism_run; from pathlib import Path; "
             "determinism_run.rendered([Path({!r})])".format(str(tmp_path), str(HERE), str(ROOT / "samples" / "gemm.toml")))

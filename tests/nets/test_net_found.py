@@ -12,7 +12,7 @@ from spec_batches import faults_in
 from spec_forms import ALL_WORDS, RandomSpec, Tensor
 
 from caten import driver, loading
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.loop.statements import LoopProgram
 from caten.options import Options
 from caten.semantics import interpret

@@ -10,7 +10,7 @@ from mutated_texts import OPTIONS, mutated, text_of, texts, tree_of
 
 from caten import compiler
 from caten.errors import CatenError, Diagnostic
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from mutations import outcomes
 
 SECONDS = 3.0

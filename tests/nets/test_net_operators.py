@@ -14,7 +14,7 @@ from caten import compiler, loading
 from caten.core.dtypes import DTYPES, FORMATS, is_short
 from caten.core.numpy_types import numpy_dtype
 from caten.core.scalars import OPERATORS
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.mathematics import evaluate
 from caten.mathematics.elementary import elementary_table, exponential
 from caten.mathematics.elementary.arithmetic import Arithmetic

@@ -15,7 +15,7 @@ from caten.core import program as core
 from caten.core.program import Program, Scalar, Target, resolve
 from caten.core.text import read
 from caten.frontend.op import OpProgram
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.options import Options
 from caten.testing import data
 

@@ -29,7 +29,7 @@ from caten.core.program import Schedule, Target, resolve
 from caten.core.text import read, show
 from caten.errors import CatenError
 from caten.frontend.op import OpProgram
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.loop import verifier
 from caten.loop.affine import canonical
 from caten.loop.statements import LoopProgram

@@ -9,7 +9,7 @@ import pytest
 from guarded_calls import Called, Job, call_all
 
 from caten import compiler
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.loop import entry_checks
 from caten.options import Options
 

@@ -11,7 +11,7 @@ from caten import driver, loading
 from caten.core.expr import Op
 from caten.core.node import Node
 from caten.core.program import Check, Ensure
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.loop import bounds_checks
 from caten.loop.statements import Aref, Fail, Fold, For, If, Local, LoopProgram, Prefetch, Vref, is_const
 from caten.options import Options

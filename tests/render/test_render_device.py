@@ -9,7 +9,7 @@ from caten import driver, loading
 from caten.core.program import resolve
 from caten.core.text import read
 from caten.errors import CatenError
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.options import Options
 from caten.runtime import discover
 

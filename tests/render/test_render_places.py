@@ -7,7 +7,7 @@ from caten.compiler import prepare
 from caten.core.program import At
 from caten.core.text import read
 from caten.errors import CatenError
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.loop.statements import Stmt
 from caten.options import Options
 from caten.render.source_locations import SourceLocations

@@ -9,7 +9,7 @@ import pytest
 
 from caten import attach, driver, loading
 from caten.errors import CatenError, Diagnostic
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.options import Options
 from caten.runtime import tuning_records
 from caten.runtime.tuning_records import Record

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from caten import driver, loading
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.options import Options
 
 OPTIONS = Options(runtime="gcc", config=(("MARCH", "x86-64-v3"),))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from caten import driver, loading
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.loop.statements import Aref, Incf, LoopProgram, Setf, Vref
 from caten.options import Options
 from pace import slowness

@@ -12,7 +12,7 @@ from caten import driver, loading
 from caten.core.expr import Op
 from caten.core.program import Schedule
 from caten.core.text import show
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.loop.statements import Aref, For, If, Incf, LoopProgram, Setf, Vref
 from caten.options import Options
 

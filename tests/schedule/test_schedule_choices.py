@@ -10,7 +10,8 @@ from test_schedule_scatters import THREADS as SCATTER_FACTS
 
 from caten import driver, loading
 from caten.core.program import Schedule
-from caten.frontend.spec import SpecText, read_file
+from caten.frontend.spec import read_file
+from caten.frontend.spec_files import SpecText
 from caten.loop.statements import LoopProgram
 from caten.options import Options
 from caten.schedule import autoscheduler, script

@@ -13,7 +13,7 @@ from caten import driver, loading
 from caten.core.expr import Const, Var
 from caten.core.program import Schedule, Target
 from caten.core.text import show
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.loop.affine import canonical
 from caten.loop.statements import If, Incf, LoopProgram, Transpose, Vref
 from caten.options import Options

@@ -13,7 +13,7 @@ from caten import driver, loading
 from caten.core.program import Case, Schedule
 from caten.errors import CatenError
 from caten.frontend.op import OpProgram
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.loop.gpu_verifier import grid_of
 from caten.loop.statements import LoopProgram
 from caten.options import Options

@@ -12,7 +12,7 @@ from caten import driver
 from caten.core.program import Schedule
 from caten.core.text import show
 from caten.errors import CatenError
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.loading import load_programs
 from caten.loop.statements import LoopProgram, Prefix
 from caten.options import Options

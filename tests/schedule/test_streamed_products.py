@@ -9,7 +9,7 @@ import pytest
 
 import caten
 from caten import driver, loading
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.options import Options
 
 ROWS, SUMS, COLUMNS = (2, 3, 4, 9, 33, 128), (128, 129, 135, 400), (130, 544, 1025, 2079)

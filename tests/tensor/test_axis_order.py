@@ -5,7 +5,7 @@ import pytest
 from test_raising import definitions
 from test_structure_families import values_of
 
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 
 SUM = "(for i 0 M 1 serial (for j 0 N 1 serial (for p 0 K 1 serial (incf (aref C i j) {}))))"
 FIRST = "(define v0 (compute f32 ((i {}) (j {})) (exp {})))"

@@ -14,7 +14,7 @@ from caten import driver, loading
 from caten.core.program import InOrder, Machine, Schedule, resolve
 from caten.core.text import read, show
 from caten.errors import CatenError, Diagnostic
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.loop import verifier as loop_verifier
 from caten.loop.statements import For, If, Local, LoopProgram
 from caten.options import Options

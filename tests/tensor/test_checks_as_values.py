@@ -11,7 +11,7 @@ from caten import driver, loading
 from caten.core.program import Check, Ensure, resolve
 from caten.core.text import read, show
 from caten.errors import CatenError
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.loop import verifier
 from caten.loop.bounds_checks import add_checks
 from caten.loop.statements import Fail, For, Local

@@ -12,7 +12,7 @@ from caten.core.program import Check, Ensure
 from caten.core.text import show
 from caten.errors import CatenError
 from caten.frontend.op import Body, OpProgram
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.options import Options
 from caten.passes import with_checks
 from caten.tensor.values import FailIf

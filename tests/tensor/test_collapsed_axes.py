@@ -17,7 +17,7 @@ from caten.errors import CatenError
 from caten.frontend import operator_library as library
 from caten.frontend.generic_signature import read_instance
 from caten.frontend.op import OpProgram
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.frontend.structure import structure
 from caten.options import Options
 from caten.passes import verify_op

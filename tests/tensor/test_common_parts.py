@@ -6,7 +6,7 @@ import pytest
 from test_structure_families import values_of
 
 import caten
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.tensor import canonical_values
 
 

@@ -9,7 +9,7 @@ import pytest
 import caten
 from caten import driver
 from caten.core.dtypes import DTYPES
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.loading import load_programs
 from caten.loop.statements import For, Local, LoopProgram
 from caten.options import Options

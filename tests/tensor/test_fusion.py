@@ -13,7 +13,8 @@ from caten.core.expr import Op, Var
 from caten.core.program import resolve
 from caten.core.text import read, show
 from caten.frontend.op import OpProgram
-from caten.frontend.spec import SpecText, load
+from caten.frontend.spec import load
+from caten.frontend.spec_files import SpecText
 from caten.loop.statements import Local, LoopProgram
 from caten.options import Options
 from caten.semantics import interpret

@@ -10,7 +10,7 @@ from caten import driver, loading
 from caten.core.program import Fusion, resolve
 from caten.core.text import read, show
 from caten.errors import CatenError
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.loop.statements import LoopProgram
 from caten.options import Options
 from caten.passes import PASSES, RAISE

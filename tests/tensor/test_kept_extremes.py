@@ -11,7 +11,7 @@ from caten import driver, loading
 from caten.core.expr import Expr, Op, Var
 from caten.core.program import resolve
 from caten.core.text import read
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.options import Options
 from caten.tensor.fused_text import fused
 from caten.tensor.kept_extremes import Extreme

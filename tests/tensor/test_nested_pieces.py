@@ -9,7 +9,7 @@ from caten import driver, loading
 from caten.core.expr import Const, Expr, Op, Var, index
 from caten.core.node import substitute
 from caten.core.text import read, show
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.options import Options
 from caten.tensor.nested_pieces import without_nested_pieces
 from caten.tensor.values import Axis, Compute, Pieces

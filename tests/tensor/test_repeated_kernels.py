@@ -12,7 +12,8 @@ from caten.attach import attach
 from caten.core.program import resolve
 from caten.core.text import read, show
 from caten.errors import CatenError
-from caten.frontend.spec import SpecText, load
+from caten.frontend.spec import load
+from caten.frontend.spec_files import SpecText
 from caten.loop import verifier
 from caten.loop.simplify import simplify_program
 from caten.loop.statements import LoopProgram, Repeat

@@ -11,7 +11,7 @@ import pytest
 
 import caten
 from caten import driver, loading
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.loop.statements import For, Incf, Local, LoopProgram, Setf
 from caten.options import Options
 from caten.tensor.fused_text import fused

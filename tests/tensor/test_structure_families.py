@@ -8,7 +8,7 @@ import pytest
 
 from caten import driver, loading
 from caten.core.node import Node
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.loop.statements import Local
 from caten.options import Options
 from caten.tensor.fused_text import fused

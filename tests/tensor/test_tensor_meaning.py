@@ -13,7 +13,7 @@ from caten import driver, loading
 from caten.core.program import resolve
 from caten.core.text import read
 from caten.frontend.op import OpProgram, in_loops
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.loop import bounds_checks
 from caten.semantics import interpret, tensor_meaning
 from caten.tensor.lower import lower

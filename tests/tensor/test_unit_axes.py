@@ -9,7 +9,7 @@ import pytest
 import caten
 from caten import driver, loading
 from caten.core.expr import index
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.options import Options
 from caten.tensor.values import Named, Reduce, TensorProgram
 from daten import Tensor, realization

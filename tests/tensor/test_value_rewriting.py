@@ -7,7 +7,7 @@ import pytest
 
 from caten import driver, loading
 from caten.core.text import show
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.options import Options
 from caten.schedule.planning_log import Entry, Rewritten
 from caten.tensor.values import TensorProgram

@@ -6,7 +6,7 @@ import pytest
 
 import caten
 from caten import driver, loading
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.options import Options
 from caten.schedule.planning_log import Entry, Rewritten
 

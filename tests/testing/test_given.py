@@ -8,7 +8,7 @@ import pytest
 
 from caten.compiler import build
 from caten.errors import CatenError
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.options import Options
 from caten.testing import runner
 

@@ -8,7 +8,7 @@ import pytest
 
 from caten.compiler import Built, build
 from caten.core.expr import FALSE, TRUE
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.options import Options
 from caten.semantics import comparison, error_tracking, rounding_bounds
 from caten.testing import runner

@@ -9,7 +9,7 @@ import pytest
 import caten
 from caten.compiler import build
 from caten.core.program import Reference
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.options import Options
 from caten.testing import data, reference
 

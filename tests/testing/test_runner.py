@@ -11,7 +11,7 @@ from caten.compiler import Built, build
 from caten.core.program import Buffer
 from caten.errors import CatenError, NothingMatched, UsageError
 from caten.frontend.op import OpProgram
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.options import Options
 from caten.testing import data, reference, runner
 from caten.testing.sizes_and_scalars import match_settings

@@ -5,7 +5,7 @@ import pytest
 
 from caten import driver, loading
 from caten.core.program import Machine
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.loop.statements import LoopProgram
 from caten.options import Options
 from caten.schedule import autoscheduler

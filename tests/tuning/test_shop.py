@@ -19,7 +19,7 @@ from caten.core.program import Schedule
 from caten.core.text import show
 from caten.errors import CatenError, error
 from caten.frontend.op import OpProgram
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.options import Options
 from caten.schedule.plans.parameters import DEFAULTS
 from caten.tuning import candidate_check, candidates

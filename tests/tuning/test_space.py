@@ -8,7 +8,7 @@ import pytest
 
 from caten import driver, loading
 from caten.frontend.op import OpProgram
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.loop.statements import LoopProgram
 from caten.options import Options
 from caten.schedule import autoscheduler

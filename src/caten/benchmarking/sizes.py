@@ -13,7 +13,7 @@ from ..core.small_sizes import small_sizes
 from ..errors import CatenError
 from ..frontend.composite import fold
 from ..frontend.op import OpProgram
-from ..frontend.spec import SpecText
+from ..frontend.spec_files import SpecText
 from ..runtime import work_formulas
 from ..runtime.manifest import operators
 from ..testing.sizes_and_scalars import case_values, match_settings

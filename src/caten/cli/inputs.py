@@ -8,7 +8,8 @@ from .. import checking
 from ..core.program import Program
 from ..errors import Diagnostic, UsageError, did_you_mean
 from ..frontend.operator_library import PREFIX
-from ..frontend.spec import SpecText, read_spec
+from ..frontend.spec import read_spec
+from ..frontend.spec_files import SpecText
 from .shared_options import Request
 
 ARGUMENT = "<argument>"

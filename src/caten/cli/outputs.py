@@ -18,7 +18,7 @@ from ..core.program import Opt, Program
 from ..core.text import show
 from ..errors import Diagnostic, UsageError
 from ..frontend import operator_library, spec
-from ..frontend.spec import SpecText
+from ..frontend.spec_files import SpecText
 from ..graphs.dot import dot
 from ..graphs.source_lines import lines_of
 from ..graphs.value_graph import graph_of

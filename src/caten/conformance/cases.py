@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.dtypes import SPELLINGS
-from ..frontend.spec import SpecText
+from ..frontend.spec_files import SpecText
 from ..frozen import frozen
 from .verdicts import Judge, Oracle
 

@@ -19,7 +19,8 @@ from .. import compiler, loading
 from ..errors import CatenError, Diagnostic, ToolError
 from ..frontend import operator_library
 from ..frontend.op import OpProgram
-from ..frontend.spec import SpecText, read_file
+from ..frontend.spec import read_file
+from ..frontend.spec_files import SpecText
 from ..frozen import frozen
 from ..options import Options
 from ..runtime.protocol import Runtime

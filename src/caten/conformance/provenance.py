@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import __version__, compiler
 from ..errors import CatenError
-from ..frontend.spec import SpecText
+from ..frontend.spec_files import SpecText
 from ..runtime import cpu
 from . import probe
 from .cases import composite

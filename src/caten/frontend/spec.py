@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path as FilePath
@@ -14,7 +14,7 @@ import tomli
 from ..core.node import Node
 from ..core.program import At, Attribute, Doc, Outputs, Require, Signature, Size, Source
 from ..core.text import flat, read_forms
-from ..errors import CatenError, Diagnostic, PartlyRefused, Place, error, in_file_order
+from ..errors import CatenError, Diagnostic, PartlyRefused, Place, error, gather, in_file_order
 from ..loop.statements import ExternCall, If
 from ..options import Instance, Options
 from ..tensor.values import Define, Named, Output
@@ -98,20 +98,6 @@ def dependencies(source: SpecText, options: Options) -> list[FilePath]:
     for composite in specs.read(source):
         specs.lower(composite)
     return list(dict.fromkeys([*specs.known, *[FilePath(c.file) for c in specs.library.values()]]))
-
-
-def gather(make: Callable[[Any], T], items: Iterable[Any]) -> list[T]:
-    """`make` of every item. The diagnostics of all failures are raised together."""
-    made: list[T] = []
-    problems: list[Diagnostic] = []
-    for item in items:
-        try:
-            made.append(make(item))
-        except CatenError as refusal:
-            problems.extend(refusal.diagnostics)
-    if problems:
-        raise CatenError(*problems)
-    return made
 
 
 class _Specs(Callees):

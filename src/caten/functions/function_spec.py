@@ -13,7 +13,8 @@ from ..core.dtypes import is_float, is_integer
 from ..core.text import show
 from ..errors import Place
 from ..frontend.returned_types import returned_types
-from ..frontend.spec import SpecText, composites_of
+from ..frontend.spec import composites_of
+from ..frontend.spec_files import SpecText
 from ..frontend.toml_positions import Path
 from ..options import Options
 from .body_text import BodyText

@@ -13,7 +13,8 @@ from ..argument_checks import described
 from ..errors import CatenError, error
 from ..frontend.composite import Composite
 from ..frontend.generic_signature import is_value, of_call, tuples
-from ..frontend.spec import SpecText, composites_of
+from ..frontend.spec import composites_of
+from ..frontend.spec_files import SpecText
 from ..options import Options
 from ..runtime.call import Operator, Operators
 from .call_keys import as_array, dtype_of, has_plain_key, key, plain_key, static_key

@@ -10,7 +10,7 @@ from typing import Any, overload
 
 from ..api import compiled, options_of
 from ..errors import CatenError
-from ..frontend.spec import SpecText
+from ..frontend.spec_files import SpecText
 from ..options import Options
 from ..runtime.call import Operator
 from .call_keys import has_plain_key, key, plain_key, static_key

@@ -63,7 +63,7 @@ def key(programs: Sequence[Program], options: Options, runtime: Runtime) -> Key 
              runtime.identity(), *others, *_options(options), *_tuned(ops, options), caten()]
     return Key(hashed("structure", *parts), spelled,
                tuple([(op.name, *s.names) for op, s in zip(ops, found, strict=True)]),
-               not others and _changed() < _imported)
+               not others and is_current())
 
 
 def finds_by_symbol(runtime: Runtime) -> bool:
@@ -106,6 +106,11 @@ def caten() -> str:
     solver = find_spec("islpy")
     return "\n".join([sys.version, file_identity(solver.origin) if solver and solver.origin else "",
                       *[f"{p} {s} {t}" for p, s, t in _files()]])
+
+
+def is_current() -> bool:
+    """Is caten's code as this process imported it?"""
+    return _changed() < _imported
 
 
 @cache

@@ -10,7 +10,7 @@ from .. import compiler, loading
 from ..core.program import Doc, Program, Signature
 from ..core.size_formula import renamed
 from ..core.text import show
-from ..frontend.spec import SpecText
+from ..frontend.spec_files import SpecText
 from ..options import Options
 from ..runtime.library import Library
 from ..runtime.manifest import Manifest, operators

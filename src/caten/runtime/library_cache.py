@@ -29,6 +29,7 @@ COMPILER = "compiler"                      # the folder of what a compiler build
 PROBES = "probes"                          # the folder of what compilers were found to do
 # The folder of entries that say which library an operator has, by its structure.
 KERNELS = "kernels"
+VALUES = "values"                          # the folder of operators of the library as values
 GREATEST_BYTES = 1 << 30                   # of all entries together
 # An entry that was used so recently is not evicted: its user may be about to load it.
 SPARED_SECONDS = 60
@@ -182,7 +183,7 @@ class Cache:
         before = self.stats()
         if self.directory is not None:
             for child in list(self.directory.iterdir()):
-                if child.name in ("failed", COMPILER, PROBES, KERNELS,
+                if child.name in ("failed", COMPILER, PROBES, KERNELS, VALUES,
                                   SWEPT) or _is_entry(child.name) or child.name.startswith("tmp-"):
                     self._remove(child)
         return before

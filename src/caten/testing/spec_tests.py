@@ -2,9 +2,8 @@
 from __future__ import annotations
 
 from ..core.program import Bind, Case, Program, Reference, Source
-from ..errors import Place
+from ..errors import Place, gather
 from ..frontend.op import OpProgram
-from ..frontend.spec import gather
 from .lambda_text import LambdaText, check_parameters
 from .sizes_and_scalars import case_values
 

@@ -10,7 +10,7 @@ from ..core.program import Program
 from ..driver import ignore
 from ..errors import Diagnostic, UsageError
 from ..frontend.op import OpProgram
-from ..frontend.spec import SpecText
+from ..frontend.spec_files import SpecText
 from ..kernels import known_build
 from ..options import Options
 from ..passes import level_of

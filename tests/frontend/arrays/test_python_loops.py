@@ -13,7 +13,7 @@ import caten
 from caten import driver, loading
 from caten.core.dtypes import DTYPES, SPELLINGS
 from caten.errors import CatenError
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.options import Options
 from caten.tensor.values import Define
 

@@ -16,7 +16,7 @@ from test_python_loops import arrays_of, by_python, sizes_of, spec
 from caten import driver, loading
 from caten.errors import CatenError
 from caten.frontend.arrays import python_memory
-from caten.frontend.spec import SpecText
+from caten.frontend.spec_files import SpecText
 from caten.options import Options
 from caten.semantics import interpret
 
