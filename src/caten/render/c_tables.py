@@ -4,7 +4,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..core.dtypes import DTYPES
+from ..core.expr import Expr
 from ..core.scalars import OPERATORS
+from ..errors import error
+from ..loop.statements import LoopProgram
 from .code import ADD, BITAND, BITOR, BITXOR, EQUALITY, MUL, RELATION, Helper, Infix, Libm, Prefix, Spelling
 
 TYPES: dict[str, str] = {
@@ -54,3 +58,12 @@ class CTables:
     def has_threads(self) -> bool:
         """May several threads run a kernel?"""
         return bool(self.settings.get("OMP"))
+
+    def check_types(self, program: LoopProgram) -> None:
+        """E611 where the program has an element type that the runtime's table lacks."""
+        for node in program.unique():
+            dtype = node.declares()[1] if hasattr(node, "declares") else node.dtype if isinstance(node, Expr) else ""
+            if dtype in DTYPES and dtype not in self.types:
+                raise error("E611", f"{program.name}: this runtime does not support {dtype}", program.place(),
+                            hint=f"it supports {', '.join(self.types)}"
+                            + "; sizes and indices are i64, so its table needs that" * (dtype == "i64"))

@@ -29,7 +29,7 @@ from .integer_wraparound import WrappingExpressions, indices, wrapped
 from .kernel_launch import SCRATCH, STATUS, Launch, launch
 from .scratch_memory import layout
 from .source_locations import SourceLocations
-from .translation_unit import check_types, declared_names, title
+from .translation_unit import declared_names, title
 from .unrolling import unroll
 
 AXES = 3
@@ -233,7 +233,7 @@ class DeviceStyle(CStyle):
 
     def _check_supported(self, program: LoopProgram) -> LoopProgram:
         """The program; E611 or E613 where it has an unsupported type or a vector."""
-        check_types(self, program)
+        self.check_types(program)
         for node in program.unique():
             if isinstance(node, Vref | Splat | Ramp | Shuffle | Prefix):
                 raise error("E613", f"{program.name}: this runtime has no vectors", program.place(),

@@ -4,11 +4,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..core.dtypes import DTYPES
-from ..core.expr import Expr
 from ..core.program import At, Buffer, Doc, Lines, Scalar, Schedule, Signature, Size, Source
 from ..core.text import flat
-from ..errors import error
 from ..loop.statements import For, Local, LoopProgram
 from . import compiled_parts, definitions
 from .c_expressions import Expressions
@@ -82,7 +79,7 @@ def _apart(style: CTables, programs: Sequence[LoopProgram], taken: Sequence[str]
 def _program(style: CTables, program: LoopProgram, helpers: Helpers, taken: list[str],
              prefix: str) -> tuple[list[str], str]:
     """The functions of the kernels, and the entry points."""
-    check_types(style, program)
+    style.check_types(program)
     parallel = style.has_threads
     if not style.promotes_unrolled_arrays:
         program = unroll(program)
@@ -117,16 +114,6 @@ def declared_names(style: CTables, program: LoopProgram) -> tuple[dict[str, View
     indices = frozenset([*[s.name for s in program.all(Size)],
                          *[n.name for n in program.unique() if isinstance(n, For)]])
     return views, flags, indices
-
-
-def check_types(style: CTables, program: LoopProgram) -> None:
-    """E611 where the program has an element type that the runtime's table lacks."""
-    for node in program.unique():
-        dtype = node.declares()[1] if hasattr(node, "declares") else node.dtype if isinstance(node, Expr) else ""
-        if dtype in DTYPES and dtype not in style.types:
-            raise error("E611", f"{program.name}: this runtime does not support {dtype}", program.place(),
-                        hint=f"it supports {', '.join(style.types)}"
-                        + "; sizes and indices are i64, so its table needs that" * (dtype == "i64"))
 
 
 def _filled(words: list[str], width: int = 150) -> list[str]:

@@ -6,24 +6,20 @@ pass complex numbers need the first part."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import _cffi_backend as backend
-
 COMPLEX = "typedef struct { float re, im; } ct_c64; typedef struct { double re, im; } ct_c128;\n"
-
-
-class _Types(backend.FFI):  # type: ignore[misc]   # cffi has no types for it
-    """cffi's second part, as a class whose objects may have attributes."""
 
 
 class CLibrary:
     """A library that is loaded for as long as its `ffi` lives, which makes pointers. OSError where it cannot be."""
 
     def __init__(self, path: Path | str) -> None:
+        import _cffi_backend as backend
         self._handle: Any = backend.load_library(str(path), backend.RTLD_NOW)
-        self.ffi: Any = _Types()
+        self.ffi: Any = _types()()
         self.ffi.library = self._handle
 
     def with_structs(self) -> None:
@@ -41,3 +37,10 @@ class CLibrary:
     def text(self, name: str) -> bytes:
         """What an array of characters holds. AttributeError where the library has none of this name."""
         return bytes(self.ffi.string(self.ffi.cast("const char *", self.function(name, "void"))))
+
+
+@cache
+def _types() -> type:
+    """cffi's second part, as a class whose objects may have attributes."""
+    import _cffi_backend as backend
+    return type("Types", (backend.FFI,), {})
