@@ -1,6 +1,7 @@
 """`@frozen` beside the dataclass that it stands for."""
 from __future__ import annotations
 
+import inspect
 from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields, replace
 from typing import Any
 
@@ -59,3 +60,15 @@ def test_methods_of_its_own_stay() -> None:
             return self.word
     assert repr(Spoken("yes")) == "yes"
     assert Spoken("yes") == Spoken("yes")
+
+
+@pytest.mark.parametrize("decorate", [frozen, dataclass(frozen=True)])
+def test_it_is_made_as_its_signature_says(decorate: Any) -> None:
+    place, deeper, nothing = classes(decorate)
+    assert list(inspect.signature(deeper).parameters) == ["line", "name", "memo", "column"]
+    assert inspect.signature(deeper).parameters["column"].default == 1
+    assert not inspect.signature(nothing).parameters
+    assert deeper(1, "x", {}, 2) == deeper(column=2, memo={}, name="x", line=1) == deeper(1, column=2, name="x")
+    for wrong in (lambda: place(), lambda: place(1, line=1), lambda: place(1, "", {}, 3), lambda: place(1, other=2), lambda: nothing(1)):
+        with pytest.raises(TypeError):
+            wrong()

@@ -13,6 +13,19 @@ from typing import Any, TypeVar, dataclass_transform
 T = TypeVar("T")
 
 
+class _Signature:
+    """What `inspect.signature` and `help` show of a class: made where one asks, for it takes long."""
+
+    def __get__(self, instance: object, owner: Any) -> Any:
+        from inspect import Parameter, Signature
+
+        def parameter(f: Any) -> Parameter:
+            default = f.default if f.default is not MISSING else (
+                Parameter.empty if f.default_factory is MISSING else f.default_factory)
+            return Parameter(f.name, Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=f.type)
+        return Signature([parameter(f) for f in fields(owner)])
+
+
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def frozen(cls: type[T]) -> type[T]:
     """The class with these fields: equal and hashed by their values (without those of `field(compare=False)`), and with
@@ -62,6 +75,7 @@ def frozen(cls: type[T]) -> type[T]:
     def __repr__(self: Any) -> str:
         return f"{cls.__qualname__}({', '.join([f'{name}={getattr(self, name)!r}' for name in shown])})"
 
+    made.__signature__ = _Signature()
     for method in (__init__, __eq__, __hash__, __repr__, __setattr__, __delattr__):
         if method.__name__ not in vars(cls):
             setattr(cls, method.__name__, method)

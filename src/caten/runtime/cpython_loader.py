@@ -133,10 +133,13 @@ def _lie_as_expected(*given: Any) -> bool:
 @cache
 def _definition(function: int) -> Any:
     """What Python wants to know of a C function, its PyMethodDef. It reads this until the last reference to what it
-    made is gone, which may be after the library is; so it is kept, one for every address."""
+    made is gone, which may be after the library is, and when Python ends after this module is; so it is never freed,
+    one for every address."""
     import ctypes
 
     class Definition(ctypes.Structure):
         _fields_ = (("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int),
                     ("doc", ctypes.c_char_p))
-    return Definition(b"operator", function, METH_FASTCALL | METH_KEYWORDS, None)
+    made = Definition(b"operator", function, METH_FASTCALL | METH_KEYWORDS, None)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))
+    return made
