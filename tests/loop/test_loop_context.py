@@ -58,3 +58,12 @@ def test_what_a_loop_writes_is_forgotten_in_its_own_bounds_and_nothing_else_matt
     assert keeps.proves(i < n)
     assert not changes.proves(i < n)
     assert other is keeps                       # and so are the answers that it remembers
+
+
+@pytest.mark.parametrize(("condition", "positive"), [
+    ("(= (* (* M N) N) 384)", {"M", "N"}), ("(= 384 (* M N))", {"M", "N"}), ("(= (* M N) 0)", set()), ("(= (+ M N) 3)", set()), ("(/= (* M N) 384)", set())])
+def test_factors_of_a_product_that_is_not_0_are_positive(condition: str, positive: set[str]) -> None:
+    program = resolve(read(f"(loop P (buffer X f32 (M N) (0 1) inout) (size M) (size N) (ensure 1 {condition}) (check 1 \"\") (kernel main (setf (aref X 0 0) 0.0:f32)))")[0])
+    assert isinstance(program, LoopProgram)
+    context = Context.of(program)
+    assert {name for name in ("M", "N") if context.proves(Var(name, "i64") >= index(1))} == positive

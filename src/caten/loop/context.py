@@ -187,6 +187,18 @@ class Context(Valuation):
             possible = context.alternatives(*part)
             if possible is not None and (part[1] or len(possible := _not_false(possible)) <= MOST_CASES):
                 context = context._assuming(possible)
+            context = context._with_factors_of(*part)
+        return context
+
+    def _with_factors_of(self, cond: Expr, holds: bool) -> Context:
+        """With what an equation says of the factors of a product: where a · b = 384, even modulo 2^64, neither is 0."""
+        context = self
+        match cond:
+            case Op("eq" | "ne" as fn, (a, b)) if a.dtype == "i64" and (fn == "eq") == holds:
+                form = linear(a) - linear(b)
+                form = form if form.constant < 0 else form.scaled(-1)
+                for factor in _factors(context, form) if form.constant else ():
+                    context = context._assuming(((Constraint(of_atom(factor).shifted(-1)),),))
         return context
 
     def _stated(self, cond: Expr, holds: bool) -> Context:
