@@ -147,8 +147,8 @@ def _pad(b: Builder, x: Array, widths: Any, mode: str, constant: Operand | int) 
     return joining.pad(b, x, pairs, filler) if mode == "constant" else joining.pad_with_elements(b, x, pairs, mode)
 
 
-def _eye(b: Builder, rows: Any, columns: Any, k: int, dtype: str | None) -> Array:
-    return creation.eye(b, rows, rows if columns is None else columns, k, dtype)
+def _eye(b: Builder, rows: Any, columns: Any, k: int, dtype: str | None, below: bool = False) -> Array:
+    return creation.eye(b, rows, rows if columns is None else columns, k, dtype, below)
 
 
 def _flatten(b: Builder, x: Array) -> Array:
@@ -276,6 +276,8 @@ NUMPY: dict[str, Function] = dict([
       for name, n in _LIKE.items()],
     _function("eye", "N:extent M:extent=None k:int=0 dtype:dtype=None", _eye),
     _function("identity", "n:extent dtype:dtype=None", lambda b, n, dtype: _eye(b, n, None, 0, dtype)),
+    _function("tri", "N:extent M:extent=None k:int=0 dtype:dtype=None",
+              lambda b, rows, columns, k, dtype: _eye(b, rows, columns, k, dtype, below=True)),
     _function("tril", "m:array k:int=0", lambda b, x, k: creation.triangle(b, x, k, True)),
     _function("triu", "m:array k:int=0", lambda b, x, k: creation.triangle(b, x, k, False)),
     *[_function(name, "object:numbers_or_array dtype:dtype=None", creation.array) for name in ("array", "asarray")],

@@ -1,4 +1,4 @@
-"""New arrays: arange, zeros, full, eye, tril, linspace, array."""
+"""New arrays: arange, zeros, full, eye, tri, tril, linspace, array."""
 from __future__ import annotations
 
 import math
@@ -98,11 +98,12 @@ def linspace(b: Builder, start: Operand, stop: Operand, count: int, endpoint: bo
                                                           b.pos), dtype)
 
 
-def eye(b: Builder, rows: Expr, columns: Expr, k: int, dtype: str | None) -> Array:
-    """1 where the column is the row + k, else 0."""
+def eye(b: Builder, rows: Expr, columns: Expr, k: int, dtype: str | None, below: bool = False) -> Array:
+    """1 where the column is the row + k, else 0. `below`: 1 left of that, too."""
     made = dtype or b.typing.storage(WEAK_FLOAT)
     yes, no = [b.typing.default(number_as(b, made, n)) for n in (1, 0)]
-    return b.compute((rows, columns), lambda i: Op("where", (Op("eq", (canonical(i[0] + k), i[1])), yes, no)))
+    fn = "ge" if below else "eq"
+    return b.compute((rows, columns), lambda i: Op("where", (Op(fn, (canonical(i[0] + k), i[1])), yes, no)))
 
 
 def meshgrid(b: Builder, arrays: Sequence[Array], indexing: str) -> list[Array]:
