@@ -236,6 +236,8 @@ NUMPY: dict[str, Function] = dict([
     _function("dot", "a:operand b:operand", array_products.dot),
     _function("einsum", "subscripts:text *operands:arrays", einsum),
     _function("tensordot", "a:array b:array axes=2", array_products.tensordot),
+    _function("inner", "a:operand b:operand", array_products.inner),
+    _function("vdot", "a:array b:array", array_products.vdot),
     _function("outer", "a:array b:array", array_products.outer),
     _function("trace", "a:array", lambda b, x: array_reductions.total(b, "add", views.diagonal(b, x), -1, None, False)),
     # views
@@ -243,6 +245,7 @@ NUMPY: dict[str, Function] = dict([
     _function("swapaxes", "a:array axis1 axis2", views.swapaxes),
     _function("matrix_transpose", "x:array", views.matrix_transpose),
     _function("moveaxis", "a:array source destination", views.moveaxis),
+    _function("lib.stride_tricks.sliding_window_view", "x:array window_shape:shape axis=None", views.windows),
     _function("expand_dims", "a:array axis", views.expand_dims),
     _function("squeeze", "a:array axis=None", views.squeeze),
     _function("broadcast_to", "array:array shape:shape", views.broadcast_to),

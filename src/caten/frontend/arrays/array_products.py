@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from ...core.dtypes import DTYPES
 from ...core.expr import Expr
 from ..typing import Term
 from .axis_arguments import axes_of
@@ -85,6 +86,19 @@ def tensordot(b: Builder, a: Array, other: Array, axes: Any, what: str = "np.ten
     right: Labels = tuple([("sum", theirs.index(n)) if n in theirs else ("b", n) for n in range(other.rank)])
     kept = tuple([label for label in (*left, *right) if label[0] != "sum"])
     return contract(b, (a, other), (left, right), kept, what)
+
+
+def inner(b: Builder, a: Operand, other: Operand) -> Operand:
+    """`np.inner`: the last axis of both; of scalars the product."""
+    if not isinstance(a, Array) or not isinstance(other, Array) or not a.rank or not other.rank:
+        return apply(b, "mul", a, other)
+    return tensordot(b, a, other, ((a.rank - 1,), (other.rank - 1,)), "np.inner")
+
+
+def vdot(b: Builder, a: Array, other: Array) -> Operand:
+    """`np.vdot`: all elements of both, those of a conjugated."""
+    conjugate = b.array(apply(b, "conj", a)) if DTYPES[a.dtype].kind == "complex" else a
+    return tensordot(b, ravel(b, conjugate), ravel(b, other), 1, "np.vdot")
 
 
 def outer(b: Builder, a: Array, other: Array) -> Operand:

@@ -1,18 +1,19 @@
 """Reductions: `x.sum(axis=…)`, `np.max`, `mean`, `var`, `any`, `logsumexp`, `np.linalg.norm`."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...core.dtypes import DTYPES, is_float, is_integer
 from ...core.expr import Cast, Expr, Op
 from ...loop.affine import canonical
-from ..typing import WEAK_INT, Literal, Term, Value, widened
+from ..typing import WEAK_FLOAT, WEAK_INT, Literal, Term, Value, widened
 from .axis_arguments import axes_of, axis_of
 from .builder import Builder
 from .elementwise_functions import apply, converted, scalar, truth
 from .handles import ONE, ZERO, Array, Indices, Operand, product_of, size_term, spelled
-from .views import expand_dims
+from .views import expand_dims, squeeze
 
 Element = Callable[[Term], Term]
 
@@ -132,11 +133,39 @@ def logsumexp(b: Builder, x: Array, axis: Any, keepdims: bool) -> Operand:
 
 
 def norm(b: Builder, x: Array, order: Any, axis: Any, keepdims: bool) -> Operand:
-    """The square root of the sum of the squares. Of a matrix, the order 2 would be the largest singular value."""
-    if order not in (None, 2):
-        b.fail("E327", "only the 2-norm is supported yet", "leave out ord=")
-    if order == 2 and len(axes_of(b, axis, x.rank)) != 1:
-        b.fail("E327", "only the 2-norm of vectors is supported yet", "leave out ord=: the root of the sum of squares")
+    """`np.linalg.norm`: of a vector (Σ |x|^p)^(1/p), the greatest (inf) or least (-inf) |x|, or how many are not 0 (0);
+    of a matrix the root of the sum of squares ("fro"), the greatest or least sum of a column (1, -1) or of a row (inf,
+    -inf). Without an order, the root of the sum of the squares of all elements."""
     if is_integer(x.dtype) or x.dtype == "bool":
         x = b.array(converted(b, "f64", x))
-    return apply(b, "sqrt", reduced(b, "add", b.array(apply(b, "mul", x, x)), axis, keepdims))
+    if DTYPES[x.dtype].kind == "complex":
+        x = b.array(apply(b, "abs", x))
+    axes = axes_of(b, axis, x.rank)
+    if order is None or (order == "fro" and len(axes) == 2) or (order == 2 and len(axes) == 1):
+        return apply(b, "sqrt", reduced(b, "add", b.array(apply(b, "mul", x, x)), axis, keepdims))
+    if len(axes) == 1 and isinstance(order, int | float):
+        return _norm_of_vectors(b, x, float(order), axes, keepdims)
+    if len(axes) == 2 and order in (1, -1, math.inf, -math.inf):
+        summed, kept = axes if order in (1, -1) else axes[::-1]
+        sums = reduced(b, "add", b.array(apply(b, "abs", x)), summed, True)
+        made = reduced(b, "max" if order > 0 else "min", sums, kept, True)
+        return made if keepdims else squeeze(b, made, axes)
+    if len(axes) == 2 and order in (2, -2, "nuc"):
+        b.fail("E327", f"the norm {order} of a matrix is one of its singular values",
+               "np.linalg.svd(x, compute_uv=False) gives them")
+    b.fail("E322", f"there is no norm {order!r} along {len(axes)} {'axis' if len(axes) == 1 else 'axes'}",
+           "1 axis: a number; 2 axes: 1, -1, np.inf, -np.inf, 'fro'")
+
+
+def _norm_of_vectors(b: Builder, x: Array, order: float, axis: Any, keepdims: bool) -> Operand:
+    def number(value: float) -> Literal:
+        return Literal(WEAK_FLOAT, b.pos, value=value)
+    if order == 0:
+        nonzero = apply(b, "ne", x, number(0.0))
+        return reduced(b, "add", b.array(converted(b, x.dtype, nonzero)), axis, keepdims)
+    sizes = b.array(apply(b, "abs", x))
+    if math.isinf(order):
+        return reduced(b, "max" if order > 0 else "min", sizes, axis, keepdims)
+    powers = sizes if order == 1 else b.array(apply(b, "pow", sizes, number(order)))
+    total = reduced(b, "add", powers, axis, keepdims)
+    return total if order == 1 else apply(b, "pow", total, number(1 / order))

@@ -15,6 +15,7 @@ from .elementwise_functions import converted
 from .handles import Array
 from .reshaping import ravel
 from .size_facts import floor_quotient
+from .views import expand_dims, squeeze
 
 
 @frozen
@@ -52,6 +53,9 @@ def call_numpy(b: Builder, callee: NumpyOperator, args: Sequence[Any], keywords:
                f"`caten ops {operator.name}` tells what {operator.usage} computes; it is called without np.")
     arrays = [ravel(b, v) if bound.flattened and isinstance(v, Array) else v for v in bound.arrays]
     arrays = _of_one_type(b, operator, arrays)
+    if callee.path == "linalg.solve" and isinstance(arrays[1], Array) and arrays[1].rank == 1:
+        solved = call_composite(b, operator, [arrays[0], expand_dims(b, arrays[1], 1)], bound.attributes)
+        return squeeze(b, solved, -1)
     if callee.path.startswith("fft."):                      # transforms of real numbers are those of complex ones
         of_complex = {tensor.name for tensor in operator.generic if tensor.word == "Complex"}
         arrays = [_complex(b, v) if name in of_complex else v for name, v in zip(operator.inputs, arrays, strict=True)]

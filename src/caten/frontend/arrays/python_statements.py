@@ -22,6 +22,7 @@ from .python_iteration import ITERATORS, call_of
 from .python_source import PythonSource
 from .selection import select
 from .slice_assignment import assign
+from .subscripts import Gathered, Listed, items_of
 
 MOST_UNROLLED = 16             # iterations of nested loops over known numbers that change elements of arrays
 MOST_WITHOUT_STORES = 256      # iterations of one that does not
@@ -202,6 +203,8 @@ class PythonStatements:
                 old = Array(changed.name, changed.dtype, changed.shape)
             self.scope.values[name] = old
             return
+        if any(isinstance(i, Gathered | Listed) for i in items_of(b, Array(old.name, old.dtype, old.shape), at)):
+            raise NeedsLoops(target)                       # of equal indices the last one counts: an order
         operand = value if isinstance(value, Selected) else self.expressions.as_operand(written, value)
         self.scope.values[name] = assign(b, old, at, operand)
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.expr import Expr, Op
+from ...loop.affine import canonical
 from .axis_arguments import axes_of, axis_of
 from .builder import Builder
 from .handles import ONE, ZERO, Array, Indices, is_one, spelled, spelled_extent
@@ -103,3 +104,18 @@ def diagonal(b: Builder, x: Array) -> Array:
     if side is None:
         b.fail("E320", f"the diagonal is that of a square matrix, not of {spelled(x.shape)}")
     return b.view(x, (*x.shape[2:], side), lambda i: [i[-1], i[-1], *i[:-1]])
+
+
+def windows(b: Builder, x: Array, window: tuple[Expr, ...], axis: Any) -> Array:
+    """`sliding_window_view`: the windows that begin at each element along some axes, along new last axes."""
+    axes = axes_of(b, axis, x.rank)
+    if len(window) != len(axes):
+        b.fail("E321", f"a window has an extent for each axis: {len(window)} {'is' if len(window) == 1 else 'are'} given for "
+               f"{len(axes)}")
+    shape = list(x.shape)
+    for n, extent in zip(axes, window, strict=True):
+        b.require(Op("and", (Op("le", (ONE, extent)), Op("le", (extent, shape[n])))), "E326",
+                  f"a window of {spelled_extent(extent)} elements does not fit into axis {n} of {spelled(x.shape)}")
+        shape[n] = canonical(shape[n] - extent + 1)
+    return b.view(x, (*shape, *window), lambda i: [
+        canonical(i[n] + i[x.rank + axes.index(n)]) if n in axes else i[n] for n in range(x.rank)])
