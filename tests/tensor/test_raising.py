@@ -135,8 +135,7 @@ WHY = {
 @pytest.mark.parametrize("name", WHY)
 def test_says_why_it_stays_a_nest(name: str) -> None:
     heard: list[tuple[str, str | None]] = []
-    raise_op(op(STAYS[name]), heard=lambda stmt, reason: heard.append(
-        (reason.why, show(reason.at) if isinstance(reason.at, Aref) else None)))
+    raise_op(op(STAYS[name]), heard=lambda stmt, why, keeps: heard.append((why, show(keeps) if isinstance(keeps, Aref) else None)))
     assert heard == [WHY[name]]
 
 

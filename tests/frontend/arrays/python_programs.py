@@ -30,6 +30,15 @@ for i in range(M):
     for j in range(N):
         C[i, j] = A[i, :] @ B[:, j]
 """),
+    "stores at indices": _program("X{float}[M N]; I{int}[K]", "Y{float}[M N]", "M=5 N=6 K=3", """
+Y = X.copy()
+Y[I] = 2 * X[:K]
+Y[:, [0, 5]] = -1
+Y[I[:2, None], np.arange(2)] += 1
+Y[[0, 2]] = Y[[2, 0]]
+Y[np.array([1, 1]), 3] = X[0, :2]
+return Y
+"""),
     "softmax": _program("X{float}[M N]", "Y{float}[M N]", "M=4 N=6", """
 for i in range(M):
     top = -np.inf
