@@ -85,6 +85,26 @@ class Tensor:
         return self.transpose(*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
 
     @property
+    def real(self) -> Tensor:
+        """The real parts; of real numbers the tensor itself."""
+        return one("real", self) if self.dtype.kind == "complex" else self
+
+    @property
+    def imag(self) -> Tensor:
+        """The imaginary parts; of real numbers zeros."""
+        return one("imag" if self.dtype.kind == "complex" else "zeros_like", self)
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of an element."""
+        return numpy_dtype(self._ref.dtype).itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements."""
+        return self.size * self.itemsize
+
+    @property
     def device(self) -> str:
         """Where it is: "cpu"."""
         return "cpu"
@@ -260,6 +280,21 @@ class Tensor:
     def transpose(self, *axes: int) -> Tensor:
         """With the axes in another order; without one, backwards."""
         return one("transpose", self, axes=axes or tuple(range(self.ndim))[::-1])
+
+    def swapaxes(self, axis1: int, axis2: int) -> Tensor:
+        """With two axes exchanged."""
+        order = list(range(self.ndim))
+        order[axis1], order[axis2] = order[axis2], order[axis1]
+        return self.transpose(*order)
+
+    def copy(self) -> Tensor:
+        """The same elements: stores to one of the two do not change the other."""
+        self.recorded()
+        return Tensor(self._ref)
+
+    def ravel(self) -> Tensor:
+        """The elements along one axis."""
+        return self.reshape(-1)
 
     def reshape(self, *shape: Any) -> Tensor:
         """The same elements in another shape; one extent may be -1."""

@@ -393,3 +393,18 @@ def test_sizes_that_happen_to_be_equal_are_asked_for() -> None:
 def test_an_option_that_there_is_not_is_named() -> None:
     with pytest.raises(TypeError, match=r"use\(\) has no option 'debug'; the options are .*opt"):
         daten.use(debug=1)
+
+
+def test_members_that_arrays_of_numpy_have() -> None:
+    given = np.arange(6, dtype=np.float32).reshape(2, 3)
+    x = Tensor(given, requires_grad=True)
+    changed = x.copy()
+    changed[0] = 9
+    (changed * changed).sum().backward()
+    assert np.array_equal(x, given)
+    assert x.grad is not None
+    assert np.array_equal(x.grad, np.where(np.arange(2)[:, None] == 0, 0, 2 * given))
+    assert (x.nbytes, x.itemsize, x.ravel().shape, x.swapaxes(0, -1).shape) == (24, 4, (6,), (3, 2))
+    z = Tensor(np.array([1 + 2j, np.inf - 1j], np.complex64))
+    assert [z.real.tolist(), z.imag.tolist()] == [[1, np.inf], [2, -1]]
+    assert [z.real.real.tolist(), z.real.imag.tolist()] == [[1, np.inf], [0, 0]]
