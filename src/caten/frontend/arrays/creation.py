@@ -10,12 +10,14 @@ from ...core.expr import FALSE, TRUE, Expr, Op, index
 from ...loop.affine import canonical
 from ..typing import WEAK_FLOAT, WEAK_INT, Literal, Term
 from .argument_binding import described
+from .array_scans import scanned
 from .builder import Builder
 from .elementwise_functions import apply, cast_scalar, converted, number_as, number_of, term_of
 from .handles import ZERO, Array, Indices, Operand, owned, shape_of, size_term, spelled
 from .joining import stack
 from .selection import pieces
 from .size_facts import ceiling_quotient
+from .views import flip
 
 MOST_NUMBERS = 1024            # of an array that is written out
 TRUTH = (FALSE, TRUE)
@@ -104,6 +106,18 @@ def eye(b: Builder, rows: Expr, columns: Expr, k: int, dtype: str | None, below:
     yes, no = [b.typing.default(number_as(b, made, n)) for n in (1, 0)]
     fn = "ge" if below else "eq"
     return b.compute((rows, columns), lambda i: Op("where", (Op(fn, (canonical(i[0] + k), i[1])), yes, no)))
+
+
+def vander(b: Builder, x: Array, columns: Expr | None, increasing: bool) -> Array:
+    """The powers of each element: from the highest down, or `increasing`."""
+    if x.rank != 1:
+        b.fail("E330", f"np.vander takes an array with one axis, not one of the shape {spelled(x.shape)}")
+    count = columns or x.shape[0]
+    base = b.array(converted(b, b.typing.join_kinds(x.dtype, "i64", b.pos, "np.vander"), x))
+    one = b.typing.default(number_as(b, base.dtype, 1))
+    factors = b.compute((x.shape[0], count), lambda i: Op("where", (Op("eq", (i[1], ZERO)), one, base.at(i[:1]))))
+    powers = scanned(b, "mul", factors, 1)
+    return powers if increasing else flip(b, powers, 1)
 
 
 def meshgrid(b: Builder, arrays: Sequence[Array], indexing: str) -> list[Array]:

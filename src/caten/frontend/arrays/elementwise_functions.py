@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +14,7 @@ from ...core.scalars import COMPARISONS, OPERATORS
 from ...loop.affine import canonical
 from ..typing import WEAK_FLOAT, WEAK_INT, Literal, Term, Value, spell
 from .builder import MAX_INLINE, Builder
+from .complex_functions import OF_COMPLEX
 from .handles import Array, Indices, Operand, dtype_of, is_whole, shape_of
 from .numpy_promotion import is_complex_constant, is_number_of_python
 
@@ -64,7 +65,20 @@ def apply(b: Builder, fn: str, *operands: Operand) -> Operand:
         operands = as_in_numpy(b, fn, operands)
     if fn == "pow" and (power := _power(b, *operands)) is not None:
         return power
+    if fn in OF_COMPLEX and len(operands) == 1 and is_complex(dtype_of(operands[0])):
+        made: Operand = OF_COMPLEX[fn](partial(_part_by_part, b), lambda value: Literal(WEAK_FLOAT, b.pos, value=value),
+                                       operands[0])
+        return made
     return mapped(b, lambda *terms: b.typing.apply(fn, terms, b.pos), *operands)
+
+
+def _part_by_part(b: Builder, fn: str, *operands: Operand) -> Operand:
+    return choose(b, *operands) if fn == "where" else apply(b, fn, *operands)
+
+
+def is_complex(kind: str) -> bool:
+    """Is it a type of complex numbers?"""
+    return kind in DTYPES and DTYPES[kind].kind == "complex"
 
 
 def mapped(b: Builder, element: Callable[..., Term], *operands: Operand) -> Operand:

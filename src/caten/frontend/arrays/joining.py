@@ -212,6 +212,17 @@ def split(b: Builder, x: Array, parts: Any, axis: Any) -> tuple[Array, ...]:
     return tuple([select(b, x, (*[slice(None)] * place, slice(lo, hi))) for lo, hi in pairwise(bounds)])
 
 
+def array_split(b: Builder, x: Array, parts: Any, axis: Any) -> tuple[Array, ...]:
+    """Parts along an axis, of which the first have an element more than the others; or as `split`."""
+    if not isinstance(parts, int) or parts < 1:
+        return split(b, x, parts, axis)
+    place = axis_of(b, axis, x.rank)
+    size = floor_quotient(x.shape[place], index(parts))
+    longer = canonical(Op("mod", (x.shape[place], index(parts))))
+    starts = [canonical(size * n + Op("min", (index(n), longer))) for n in range(parts)] + [x.shape[place]]
+    return tuple([_part(b, x, place, start, canonical(end - start)) for start, end in pairwise(starts)])
+
+
 def _part(b: Builder, x: Array, axis: int, start: Expr, count: Expr) -> Array:
     shape = [count if n == axis else extent for n, extent in enumerate(x.shape)]
     return b.view(x, shape, lambda i: [start + at if n == axis else at for n, at in enumerate(i)])

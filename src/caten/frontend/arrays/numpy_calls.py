@@ -12,10 +12,11 @@ from ..numpy_signatures import OTHERS, BoundCall, Unknown, bind
 from .builder import Builder
 from .called_composites import CalledComposite, Composites, call_composite
 from .elementwise_functions import converted
-from .handles import Array
+from .handles import Array, spelled
+from .joining import concatenate
 from .reshaping import ravel
 from .size_facts import floor_quotient
-from .views import expand_dims, squeeze
+from .views import expand_dims, squeeze, transpose
 
 
 @frozen
@@ -44,6 +45,8 @@ def operator_of(composites: Composites, path: str, name: str | None) -> NumpyOpe
 def call_numpy(b: Builder, callee: NumpyOperator, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
     """The results, as NumPy's signature reads the arguments. E327 for what the operator does not compute."""
     operator, mode = callee.operator, None
+    if callee.path in VARIABLES:
+        return _of_variables(b, callee, args, keywords)
     if callee.path == "convolve":
         args, keywords, mode = _without_mode(args, keywords)
     try:
@@ -61,6 +64,27 @@ def call_numpy(b: Builder, callee: NumpyOperator, args: Sequence[Any], keywords:
         arrays = [_complex(b, v) if name in of_complex else v for name, v in zip(operator.inputs, arrays, strict=True)]
     made = call_composite(b, operator, arrays, bound.attributes)
     return made if mode is None else _overlapping(b, made, arrays, mode)
+
+
+def _of_variables(b: Builder, callee: NumpyOperator, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    """`np.cov` and `np.corrcoef`: variables in rows or columns, of one array or two; of a single one a number."""
+    operator = callee.operator
+    try:
+        arrays, in_rows, attributes = VARIABLES[callee.path](*args, **keywords)
+    except (TypeError, Unknown):
+        b.fail("E327", f"np.{callee.path} is not supported with these arguments",
+               f"it takes the arrays, rowvar, and for np.cov bias and ddof; `caten ops {operator.name}` tells more")
+    given = _of_one_type(b, operator, [b.array(x) for x in arrays[:1]])
+    rows = [_in_rows(b, b.array(converted(b, given[0].dtype, b.array(x))), in_rows) for x in arrays]
+    together = rows[0] if len(rows) == 1 else concatenate(b, rows, 0)
+    made = call_composite(b, operator, [together], attributes)
+    return squeeze(b, made, (0, 1)) if len(arrays) == 1 and b.array(arrays[0]).rank == 1 else made
+
+
+def _in_rows(b: Builder, x: Array, in_rows: bool) -> Array:
+    if x.rank not in (1, 2):
+        b.fail("E330", f"variables are a matrix or a vector, not an array of the shape {spelled(x.shape)}")
+    return expand_dims(b, x, 0) if x.rank == 1 else x if in_rows else transpose(b, x, None)
 
 
 def _overlapping(b: Builder, made: Array, arrays: Sequence[Any], mode: str) -> Array:
@@ -128,6 +152,20 @@ def _searchsorted(a: Any, v: Any, side: Any = "left") -> BoundCall:
     return BoundCall((a, v), {"right": side == "right"})
 
 
+def _cov(m: Any, y: Any = None, rowvar: Any = True, bias: Any = False, ddof: Any = None) -> Any:
+    if not all(isinstance(v, bool | int) for v in (rowvar, bias, ddof or 0)):
+        raise Unknown
+    return [x for x in (m, y) if x is not None], bool(rowvar), {"ddof": ddof if ddof is not None else int(not bias)}
+
+
+def _corrcoef(x: Any, y: Any = None, rowvar: Any = True) -> Any:
+    if not isinstance(rowvar, bool | int):
+        raise Unknown
+    return [v for v in (x, y) if v is not None], bool(rowvar), {}
+
+
+# Functions of variables, as arrays, whether they are in rows, and the attributes of the operator.
+VARIABLES: dict[str, Callable[..., Any]] = {"cov": _cov, "corrcoef": _corrcoef}
 PERCENTILES = {"percentile": "quantile", "nanpercentile": "nanquantile"}
 # Where the operator's attributes are others than NumPy's.
 ADAPTED: dict[str, Callable[..., BoundCall]] = {"searchsorted": _searchsorted}

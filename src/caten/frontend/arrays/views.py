@@ -110,8 +110,8 @@ def windows(b: Builder, x: Array, window: tuple[Expr, ...], axis: Any) -> Array:
     """`sliding_window_view`: the windows that begin at each element along some axes, along new last axes."""
     axes = axes_of(b, axis, x.rank)
     if len(window) != len(axes):
-        b.fail("E321", f"a window has an extent for each axis: {len(window)} {'is' if len(window) == 1 else 'are'} given for "
-               f"{len(axes)}")
+        given = f"{len(window)} is" if len(window) == 1 else f"{len(window)} are"
+        b.fail("E321", f"a window has an extent for each axis: {given} given for {len(axes)}")
     shape = list(x.shape)
     for n, extent in zip(axes, window, strict=True):
         b.require(Op("and", (Op("le", (ONE, extent)), Op("le", (extent, shape[n])))), "E326",

@@ -1,0 +1,89 @@
+"""Functions of NumPy on whole programs: what `caten.op` makes of a function is what NumPy computes."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import caten
+from caten.errors import CatenError
+
+RNG = np.random.default_rng(7)
+X, Y = (RNG.standard_normal((5, 7)).astype(np.float32) for _ in range(2))
+Z = (RNG.standard_normal(40) + 1j * RNG.standard_normal(40)).astype(np.complex64)
+Z[:6] = 0, -4, 4j, -2j, 2, -1 + 1e-3j
+
+
+def exponentials(z: Any) -> Any:
+    return np.exp(z), np.log(z + 5), np.exp(2j * np.pi * np.arange(8) / 8)
+
+
+def roots(z: Any) -> Any:
+    return np.sqrt(z), z ** 0.5
+
+
+def of_angles(z: Any) -> Any:
+    return np.sin(z), np.cos(z), np.sinh(z), np.cosh(z)
+
+
+def covariances(x: Any, y: Any) -> Any:
+    return np.cov(x), np.cov(x, y), np.cov(x, rowvar=False), np.cov(x[0]), np.cov(x, bias=True), np.cov(x[0], y[0], ddof=0)
+
+
+def correlations(x: Any, y: Any) -> Any:
+    return np.corrcoef(x), np.corrcoef(x[0], y[0]), np.corrcoef(x, rowvar=False)
+
+
+def powers(x: Any, y: Any) -> Any:
+    return np.vander(x[0]), np.vander(x[0], 3), np.vander(x[0], 4, increasing=True), np.vander(np.arange(4), 3)
+
+
+def parts(x: Any, y: Any) -> Any:
+    a, b, c = np.array_split(x, 3, axis=1)
+    d, e = np.array_split(x, 2)
+    return a, b, c, d, e, sum([p.sum() * n for n, p in enumerate(np.array_split(x.ravel(), 8))])
+
+
+def solved(x: Any, y: Any) -> Any:
+    a = x[:, :5] + 5 * np.eye(5, dtype=np.float32)
+    return np.linalg.solve(a, y[:, 0]), np.linalg.solve(a, y)
+
+
+def pooled(x: Any, y: Any) -> Any:
+    """Of a shape whose product is known, and each extent is not."""
+    return x.reshape(5, 7, 1).max(axis=(0, 2))
+
+
+def stored(x: Any, y: Any) -> Any:
+    result = np.zeros((7, 5), np.float32)
+    result[np.arange(5), np.arange(5)] = x[:, 0]
+    return result @ y
+
+
+@pytest.mark.parametrize(("function", "given"), [
+    *[(f, (Z,)) for f in (exponentials, roots, of_angles)], *[(f, (X, Y)) for f in (covariances, correlations, powers, parts, solved, pooled, stored)]],
+    ids=lambda each: getattr(each, "__name__", ""))
+def test_what_numpy_computes(function: Callable[..., Any], given: tuple[Any, ...], recwarn: pytest.WarningsRecorder) -> None:
+    wanted, found = function(*given), caten.op(function, runtime="gcc")(*given)
+    for a, b in zip(found if isinstance(found, tuple) else (found,), wanted if isinstance(wanted, tuple) else (wanted,), strict=True):
+        assert np.shape(a) == np.shape(b)
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+    assert not recwarn.list
+
+
+def some_weights(x: Any) -> Any:
+    return np.cov(x, aweights=x[0])
+
+
+def three_axes(x: Any) -> Any:
+    return np.corrcoef(x[None])
+
+
+@pytest.mark.parametrize(("function", "message"), [
+    (some_weights, "E327: np.cov is not supported with these arguments"), (three_axes, "E330: variables are a matrix or a vector, not an array of the shape [1 N0 N1]")])
+def test_refusals(function: Callable[..., Any], message: str) -> None:
+    with pytest.raises(CatenError) as refused:
+        caten.op(function, runtime="gcc")(X)
+    assert message in str(refused.value)
