@@ -166,3 +166,17 @@ code = "{body}"
     assert isinstance(program, LoopProgram)
     assert len([s for k in program.kernels for s in k.body]) == loops
     assert not any(isinstance(n, Op) and n.fn == "where" for n in program.kernels[0].walk())
+
+
+@pytest.mark.parametrize(("code", "counts"), [
+    ("return (A @ B.T) / (np.sqrt((A * A).sum(1))[:, None] * np.sqrt((B * B).sum(1))[None, :])", [1, 1, 2]),       # cosine similarity
+    ("n = np.sqrt((A * A).sum(1, keepdims=True))\nreturn A @ B.T / n", [1, 2]),
+    ("y = A @ B.T\nreturn y / y.sum(1, keepdims=True)", [1, 2])])
+def test_what_finishes_a_product_waits_for_its_sums_and_not_for_others(code: str, counts: list[int]) -> None:
+    """Members of each kernel: the map is in that of the contraction, and reductions that it reads are in kernels before."""
+    text = ('[composite]\nname = "P"\ninputs = ["A{float}[M K]", "B{float}[N K]"]\noutputs = ["Y{float}[M N]"]\n'
+            f"[composite.implementation]\nlang = \"python\"\ncode = '''\n{code}\n'''\n")
+    (made,) = loading.loaded([SpecText("p.toml", text)], Options())
+    program = driver.advance(made, "tensor", Options())
+    assert isinstance(program, TensorProgram)
+    assert [len(names_of(k)) for k in kernels_of(program)] == counts

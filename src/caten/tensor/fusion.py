@@ -353,8 +353,8 @@ class _Sweep:
                 return None
             if not asked:
                 return why.OTHER_MEMBERS
-        elif not asked and (name in self.ends or is_contraction(value) or g.contraction or any(
-                is_contraction(self.values[u]) for u, _ in users)):
+        elif not asked and (name in self.ends or is_contraction(value) or g.contraction or self.awaits_contraction(g)
+                            or any(is_contraction(self.values[u]) for u, _ in users)):
             return why.CONTRACTION
         others = [v for v in (value, *[self.values[m] for m in g.outer]) if not isinstance(v, Compute)]
         if any(isinstance(v, Scatter) for v in others):
@@ -382,6 +382,11 @@ class _Sweep:
             g.outer[member] = tuple([outer[n] for n in kept_loops])
         g.outer[name] = tuple([own[n] for n in kept_loops])
         return None
+
+    def awaits_contraction(self, g: _Draft) -> bool:
+        """Is a group so far only a map that finishes a contraction? It runs while the sums are in registers, and what
+        else it reads is there before."""
+        return len(g.outer) == 1 and next(iter(g.outer)) in self.ends
 
     def alignment(self, value: Indexed, g: _Draft, user: str, read: Read) -> dict[int, Axis]:
         """The outer loops of a group at which a member reads a value, each with the axis that it indexes."""

@@ -21,7 +21,7 @@ def exponentials(z: Any) -> Any:
 
 
 def roots(z: Any) -> Any:
-    return np.sqrt(z), z ** 0.5
+    return np.sqrt(z), z ** 0.5, np.correlate(z, z[:3])
 
 
 def of_angles(z: Any) -> Any:
@@ -51,6 +51,15 @@ def solved(x: Any, y: Any) -> Any:
     return np.linalg.solve(a, y[:, 0]), np.linalg.solve(a, y)
 
 
+def correlated(x: Any, y: Any) -> Any:
+    a, b = x.ravel(), y[0]
+    return np.correlate(a, b), np.correlate(a, b[:4], "same"), np.correlate(a, b, mode="full"), np.convolve(a, b[:2], "same")
+
+
+def of_matrices(x: Any, y: Any) -> Any:
+    return np.linalg.svd(x, compute_uv=False), np.linalg.multi_dot([x.T, x, y.T])
+
+
 def pooled(x: Any, y: Any) -> Any:
     """Of a shape whose product is known, and each extent is not."""
     return x.reshape(5, 7, 1).max(axis=(0, 2))
@@ -63,7 +72,7 @@ def stored(x: Any, y: Any) -> Any:
 
 
 @pytest.mark.parametrize(("function", "given"), [
-    *[(f, (Z,)) for f in (exponentials, roots, of_angles)], *[(f, (X, Y)) for f in (covariances, correlations, powers, parts, solved, pooled, stored)]],
+    *[(f, (Z,)) for f in (exponentials, roots, of_angles)], *[(f, (X, Y)) for f in (covariances, correlations, powers, parts, solved, correlated, of_matrices, pooled, stored)]],
     ids=lambda each: getattr(each, "__name__", ""))
 def test_what_numpy_computes(function: Callable[..., Any], given: tuple[Any, ...], recwarn: pytest.WarningsRecorder) -> None:
     wanted, found = function(*given), caten.op(function, runtime="gcc")(*given)

@@ -234,6 +234,7 @@ NUMPY: dict[str, Function] = dict([
     # products
     _function("matmul", "x1:array x2:array", array_products.matmul),
     _function("dot", "a:operand b:operand", array_products.dot),
+    _function("linalg.multi_dot", "arrays:arrays", array_products.multi_dot),
     _function("einsum", "subscripts:text *operands:arrays", einsum),
     _function("tensordot", "a:array b:array axes=2", array_products.tensordot),
     _function("inner", "a:operand b:operand", array_products.inner),

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any, NoReturn
 
 from ...core.dtypes import DTYPES
@@ -97,8 +98,17 @@ def inner(b: Builder, a: Operand, other: Operand) -> Operand:
 
 def vdot(b: Builder, a: Array, other: Array) -> Operand:
     """`np.vdot`: all elements of both, those of a conjugated."""
-    conjugate = b.array(apply(b, "conj", a)) if DTYPES[a.dtype].kind == "complex" else a
-    return tensordot(b, ravel(b, conjugate), ravel(b, other), 1, "np.vdot")
+    return tensordot(b, ravel(b, conjugated(b, a)), ravel(b, other), 1, "np.vdot")
+
+
+def conjugated(b: Builder, x: Array) -> Array:
+    """The conjugate of complex numbers; others as they are."""
+    return b.array(apply(b, "conj", x)) if DTYPES[x.dtype].kind == "complex" else x
+
+
+def multi_dot(b: Builder, arrays: Sequence[Array]) -> Operand:
+    """`np.linalg.multi_dot`, from the left to the right."""
+    return reduce(lambda a, other: matmul(b, b.array(a), other), arrays)
 
 
 def outer(b: Builder, a: Array, other: Array) -> Operand:

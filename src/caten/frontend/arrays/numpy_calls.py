@@ -9,6 +9,7 @@ from ...core.expr import index
 from ...frozen import frozen
 from ...loop.affine import canonical
 from ..numpy_signatures import OTHERS, BoundCall, Unknown, bind
+from .array_products import conjugated
 from .builder import Builder
 from .called_composites import CalledComposite, Composites, call_composite
 from .elementwise_functions import converted
@@ -16,7 +17,7 @@ from .handles import Array, spelled
 from .joining import concatenate
 from .reshaping import ravel
 from .size_facts import floor_quotient
-from .views import expand_dims, squeeze, transpose
+from .views import expand_dims, flip, squeeze, transpose
 
 
 @frozen
@@ -31,6 +32,8 @@ def operator_of(composites: Composites, path: str, name: str | None) -> NumpyOpe
     """The operator that a function of NumPy is. `name`: its name if that is known to mean the same, else the
     function's own is looked for."""
     own = path.rpartition(".")[2]
+    if path == "correlate":                                 # a convolution with the second array reversed
+        own = name = "convolve"
     if name is None and path in PERCENTILES:
         name = PERCENTILES[path]
     if (name is None and own in OTHERS) or (operator := composites.of_library(name or own)) is None:
@@ -47,8 +50,8 @@ def call_numpy(b: Builder, callee: NumpyOperator, args: Sequence[Any], keywords:
     operator, mode = callee.operator, None
     if callee.path in VARIABLES:
         return _of_variables(b, callee, args, keywords)
-    if callee.path == "convolve":
-        args, keywords, mode = _without_mode(args, keywords)
+    if callee.path in MODES:
+        args, keywords, mode = _without_mode(args, keywords, MODES[callee.path])
     try:
         bound = _bound(callee, args, keywords)
     except Unknown:
@@ -62,8 +65,12 @@ def call_numpy(b: Builder, callee: NumpyOperator, args: Sequence[Any], keywords:
     if callee.path.startswith("fft."):                      # transforms of real numbers are those of complex ones
         of_complex = {tensor.name for tensor in operator.generic if tensor.word == "Complex"}
         arrays = [_complex(b, v) if name in of_complex else v for name, v in zip(operator.inputs, arrays, strict=True)]
+    if callee.path == "correlate":
+        arrays[1] = flip(b, conjugated(b, b.array(arrays[1])))
     made = call_composite(b, operator, arrays, bound.attributes)
-    return made if mode is None else _overlapping(b, made, arrays, mode)
+    if callee.path == "linalg.svd" and bound.attributes.get("compute_uv") is False:
+        return made[1]
+    return made if mode is None else _overlapping(b, made, arrays, mode, callee.path)
 
 
 def _of_variables(b: Builder, callee: NumpyOperator, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
@@ -87,10 +94,10 @@ def _in_rows(b: Builder, x: Array, in_rows: bool) -> Array:
     return expand_dims(b, x, 0) if x.rank == 1 else x if in_rows else transpose(b, x, None)
 
 
-def _overlapping(b: Builder, made: Array, arrays: Sequence[Any], mode: str) -> Array:
+def _overlapping(b: Builder, made: Array, arrays: Sequence[Any], mode: str, what: str) -> Array:
     """The part of a convolution that a mode of NumPy has; the second array is no longer than the first."""
     whole_, part = [b.array(v).shape[0] for v in arrays]
-    b.require(part <= whole_, "E326", f"np.convolve with the mode '{mode}' takes a second array that is no longer than "
+    b.require(part <= whole_, "E326", f"np.{what} with the mode '{mode}' takes a second array that is no longer than "
               "the first", "exchange them")
     first = canonical(part - 1) if mode == "valid" else floor_quotient(canonical(part - 1), index(2))
     count = canonical(whole_ - part + 1) if mode == "valid" else whole_
@@ -118,11 +125,12 @@ def _complex(b: Builder, value: Any) -> Any:
     return value
 
 
-def _without_mode(args: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Sequence[Any], Mapping[str, Any], Any]:
-    """The arguments of np.convolve, and its mode if that is a part of the whole."""
-    mode = keywords.get("mode", args[2] if len(args) == 3 else "full")
-    if mode in ("valid", "same"):
-        return args[:2], {name: value for name, value in keywords.items() if name != "mode"}, mode
+def _without_mode(args: Sequence[Any], keywords: Mapping[str, Any],
+                  otherwise: str) -> tuple[Sequence[Any], Mapping[str, Any], Any]:
+    """The arguments of np.convolve or np.correlate, and the mode if that is a part of the whole."""
+    mode = keywords.get("mode", args[2] if len(args) == 3 else otherwise)
+    if mode in ("valid", "same", "full"):
+        return args[:2], {n: v for n, v in keywords.items() if n != "mode"}, mode if mode != "full" else None
     return args, keywords, None
 
 
@@ -137,7 +145,8 @@ def _bound(callee: NumpyOperator, args: Sequence[Any], keywords: Mapping[str, An
         path = PERCENTILES[path]
         args, keywords = [*args[:1], *map(_share, args[1:2]), *args[2:]], {
             name: _share(value) if name == "q" else value for name, value in keywords.items()}
-    return bind(_function(path), operator.inputs, [name for name, _ in operator.attributes], args, keywords)
+    function = _function("convolve" if path == "correlate" else path)
+    return bind(function, operator.inputs, [name for name, _ in operator.attributes], args, keywords)
 
 
 def _share(percent: Any) -> float:
@@ -166,6 +175,8 @@ def _corrcoef(x: Any, y: Any = None, rowvar: Any = True) -> Any:
 
 # Functions of variables, as arrays, whether they are in rows, and the attributes of the operator.
 VARIABLES: dict[str, Callable[..., Any]] = {"cov": _cov, "corrcoef": _corrcoef}
+# Functions with a mode, and the one that they have where none is given.
+MODES = {"convolve": "full", "correlate": "valid"}
 PERCENTILES = {"percentile": "quantile", "nanpercentile": "nanquantile"}
 # Where the operator's attributes are others than NumPy's.
 ADAPTED: dict[str, Callable[..., BoundCall]] = {"searchsorted": _searchsorted}
