@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from test_raising import op
 
-from caten import driver
+from caten import driver, loading
 from caten.attach import attach
 from caten.core.expr import Op, Var
 from caten.core.program import resolve
