@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 
 from ..core.expr import Const, Expr, Op, Var
 from ..core.node import kept
+from ..core.scalars import COMPARISONS
 from . import boundaries as why
 from .boundaries import Boundary, Limit, Reason
 from .fusion_requests import NO_REQUESTS, requests_of
@@ -121,12 +122,15 @@ def why_stored(value: Compute, uses: Sequence[tuple[Value, Read]], values: Mappi
     """Why it costs less to store a map than to compute it in its readers; None if it does not. `uses`: its readers, and
     where they read it. `values`: the other values, and `readers`: what reads each."""
     each = cost(value.expr)
+    packed = any(is_contraction(reader) for reader, _ in uses)
+    if packed and _compares_elements(value.expr):
+        return why.COMPARES
     if each == 0:
         return None
     reads = reads_of(value)
     sources = [values[r.buffer] for r in reads if r.buffer in values]
     wide = sum([len(r.index) >= len(value.axes) for r in reads])
-    if any(is_contraction(reader) for reader, _ in uses):
+    if packed:
         if each > FREE:
             return Limit("an operand of a contraction costs", each, FREE)
         if wide > 1:
@@ -140,6 +144,12 @@ def why_stored(value: Compute, uses: Sequence[tuple[Value, Read]], values: Mappi
     if again > CHEAP and not (len(uses) == 1 and is_once(uses[0][1].index, uses[0][0])):
         return Limit("it is read several times, and costs", again, CHEAP)
     return why.SEVERAL_READERS if len(uses) != 1 and wide > 1 else None
+
+
+def _compares_elements(e: Expr) -> bool:
+    """Does it compare what it reads? Elements of a mask would be computed again for each tile, one by one."""
+    return any(isinstance(n, Op) and n.fn in COMPARISONS and any(isinstance(m, Read) for m in n.unique())
+               for n in e.unique())
 
 
 @kept
