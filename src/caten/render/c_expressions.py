@@ -191,7 +191,7 @@ class Expressions(Conditions):
             ones = Code(f"-{self.mask(arg, bits).at(UNARY)}", UNARY)
             return ones if to == f"i{bits}" else Code(f"__builtin_convertvector({ones.text}, {h.type(to, lanes)})")
         if kinds[0] == "float" and kinds[1] in ("int", "uint"):
-            return call(h.lanewise(h.saturate(to, of), f"ct_{to}_of_{of}x{lanes}", of, to, lanes, 1), self.value(arg))
+            return call(conversions.saturated(h, to, of, lanes), self.value(arg))
         if is_packed(to):
             byte = h.type("i8" if to == "i4" else "u8", lanes)
             return call(conversions.wrapped(h, to, lanes), Code(f"__builtin_convertvector({self.text(arg)}, {byte})"))

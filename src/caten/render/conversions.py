@@ -9,9 +9,11 @@ from collections.abc import Callable
 
 from ..core.dtypes import DTYPES, is_short
 from ..frozen import frozen
+from .c_literals import literal
 from .helper_bodies import PART
 from .helper_functions import Helpers
 
+MANTISSA = {"f32": 24, "f64": 53}                            # bits of the integers that a float type has all of
 NATIVE = "defined(__F16C__) && defined(__FLT16_MAX__)"        # the type _Float16, and instructions that convert it
 # A float64 as the float32 next to it whose last bit is 1, unless it is one exactly: rounding that to fewer bits rounds
 # once.
@@ -156,6 +158,37 @@ def _by_gcc(h: Helpers, to: str, of: str, lanes: int) -> str:
     parts = [f"{inner}(__builtin_shufflevector(a, a, {', '.join(map(str, range(first, first + half)))}))"
              for first in (0, half)]
     return f"return __builtin_shufflevector({', '.join(parts)}, {', '.join(map(str, range(lanes)))});"
+
+
+def saturated(h: Helpers, to: str, of: str, lanes: int) -> str:
+    """The function that converts a vector of floats to integers as `Helpers.saturate` does a number: to the limits, if
+    they are floats, before the conversion, else after it. What becomes 0 is +0 before, for gcc may take `trunc` for a
+    conversion and that back."""
+    name, row = f"ct_{to}_of_{of}x{lanes}", DTYPES[to]
+    floats, whole, result = h.type(of, lanes), h.mask_type(DTYPES[of].bits, lanes), h.type(to, lanes)
+    suffix, signed = "f" * (of == "f32"), row.kind == "int"
+    large = "((c >= 1) | (c <= -1))" if signed else "(c >= 1)"
+
+    def limited(dtype: str, value: str, limit: str, is_beyond: str) -> str:
+        return f"{h.select(dtype, lanes)}({is_beyond}, {h.splat(dtype, lanes)}({limit}), {value})"
+
+    def make() -> str:
+        if row.bits < MANTISSA[of]:
+            most, least = f"{float(row.greatest)}{suffix}", f"{float(row.least)}{suffix}"
+            lines = [f"{floats} c = {limited(of, 'a', most, f'a > {most}')};"]
+            lines += [f"c = {limited(of, 'c', least, f'c < {least}')};"] if signed else []
+            through = h.type("i32", lanes) if row.bits < 32 else result
+            made = f"__builtin_convertvector(({floats})(({whole})c & {large}), {through})"
+            lines.append(f"return {made if row.bits >= 32 else f'__builtin_convertvector({made}, {result})'};")
+            return h.function(name, result, f"{floats} a", "\n".join(lines))
+        limit, mask = f"{2.0 ** (row.bits - signed):.1f}{suffix}", h.mask_type(row.bits, lanes)
+        inside = f"(c < {limit}) & {large}" + (f" & (c > -{limit})" if signed else "")
+        lines = [f"{result} r = __builtin_convertvector(({floats})(({whole})c & {inside}), {result});"]
+        for bound, beyond in ((row.greatest, f"c >= {limit}"), (row.least, f"c <= -{limit}"))[:1 + signed]:
+            is_beyond = beyond if mask == whole else f"__builtin_convertvector({beyond}, {mask})"
+            lines.append(f"r = {limited(to, 'r', literal(bound, to).text, is_beyond)};")
+        return h.function(name, result, f"{floats} c", "\n".join([*lines, "return r;"]))
+    return h.define(name, make)
 
 
 def wrapped(h: Helpers, to: str, lanes: int = 1) -> str:
