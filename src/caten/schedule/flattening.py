@@ -104,7 +104,8 @@ def pair_of(program: LoopProgram, chain: Chain, outer: For, inner: For, gains: b
     sizes a trip count may be the product of."""
     if linear(outer.hi).times(linear(inner.hi)).degree > most:
         return None
-    if not (gains or _rows_may_be_short(program, chain, outer, inner) or _share_operand(program, chain, outer, inner)):
+    if not (gains or _rows_may_be_short(program, chain, outer, inner) or _share_operand(program, chain, outer, inner)
+            or _are_summed(program, chain, outer, inner)):
         return None
     plain = all(loop.mark == "serial" and loop.lo == Const(0, "i64") for loop in (outer, inner))
     if not plain:
@@ -140,6 +141,13 @@ def _share_operand(program: LoopProgram, chain: Chain, outer: For, inner: For) -
         return False
     refs = [n for stmt in chain.body for n in stmt.unique() if isinstance(n, Aref)]
     return any(not mentions(ref.index, (outer.name, inner.name)) for ref in refs)
+
+
+def _are_summed(program: LoopProgram, chain: Chain, outer: For, inner: For) -> bool:
+    """Are they the sum of a product? Then it is one longer sum."""
+    stores = [store.ref for store in stores_in(chain.body)]
+    return contraction(program, chain) is not None and not any(
+        mentions(ref.index, (outer.name, inner.name)) for ref in stores)
 
 
 def _axis(ref: Aref | Vref, array: Array | None, outer: For, inner: For) -> int | None:
