@@ -395,3 +395,24 @@ def test_arguments_as_of_any_function() -> None:
         caten.op(product)(X)
     with pytest.raises(TypeError, match=r"multiple values|unexpected"):
         caten.op(product)(X, X, A=X)
+
+
+def test_a_function_that_writes_out_how_many_elements_there_are_has_a_kernel_for_each_shape() -> None:
+    """Its indices are no quotients of sizes then."""
+    @caten.op(runtime="gcc")
+    def heads(x: Any) -> Any:
+        return x.transpose(0, 2, 1, 3).reshape(6, 4, 5)
+
+    for shape in ((2, 4, 3, 5), (3, 4, 2, 5), (1, 10, 3, 4)):
+        x = np.arange(120, dtype=np.float32).reshape(shape)
+        np.testing.assert_array_equal(heads(x), x.transpose(0, 2, 1, 3).reshape(6, 4, 5))
+        assert {*heads.operator(x).manifest["binds"].values()} == {n for n in shape if n != 1}
+        assert "floordiv" not in heads.operator(x).manifest["schedule"]
+    with pytest.raises(caten.CatenError, match="does not hold"):
+        heads(np.zeros((1, 2, 3, 4), np.float32))
+
+    @caten.op(runtime="gcc")
+    def known(x: Any) -> Any:
+        return x.reshape(x.shape[0] * x.shape[1])
+    assert known(np.ones((2, 3))).shape == (6,)
+    assert known.operator(np.ones((2, 3))).manifest["binds"] == {}

@@ -6,9 +6,14 @@ import inspect
 import threading
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, overload
 
+import numpy as np
+
 from ..api import compiled, options_of
+from ..core.expr import Const, Op
+from ..core.size_formula import evaluate, formula, names
 from ..errors import CatenError
 from ..frontend.spec_files import SpecText
 from ..options import Options
@@ -134,7 +139,25 @@ class OpFunction:
                 self._operators[spec.text] = made
             self._last = spec
             passed = tuple([p.name for p in self._read.parameters if p.kind is not p.KEYWORD_ONLY])
-            return self._operators[spec.text], passed
+            return self._of_sizes(self._operators[spec.text], spec, given), passed
+
+    def _of_sizes(self, operator: Operator, spec: SpecText, given: Mapping[str, Any]) -> Operator:
+        """The operator for the sizes of these arguments alone, where the function writes out the number of elements, as
+        `x.reshape(8, 16)` does: with constant sizes its indices are no quotients that each element computes."""
+        products = [formula(text) for text in operator.manifest["conditions"]]
+        fixed = [c for c in products if isinstance(c, Op) and c.fn == "eq" and isinstance(c.args[1], Const)
+                 and len(names(c.args[0])) > 1]
+        sizes = {extent: n for a in operator.manifest["arguments"] if a["name"] in given and a["kind"] == "tensor"
+                 for extent, n in zip(a["shape"], np.shape(given[a["name"]]), strict=True)}
+        if not fixed or not all(names(c) and {*names(c)} <= sizes.keys() and evaluate(c, sizes) for c in products):
+            return operator
+        known = f"{spec.text}\0{sizes}"
+        if known not in self._operators:
+            binds = tuple([(name, n) for name, n in sizes.items() if isinstance(name, str) and name.isidentifier()])
+            made = compiled([spec], replace(self.options, binds=(*self.options.binds, *binds)))
+            assert isinstance(made, Operator)
+            self._operators[known] = made
+        return self._operators[known]
 
 
 @overload

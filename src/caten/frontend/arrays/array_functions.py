@@ -287,7 +287,7 @@ NUMPY: dict[str, Function] = dict([
     _function("tril", "m:array k:int=0", lambda b, x, k: creation.triangle(b, x, k, True)),
     _function("triu", "m:array k:int=0", lambda b, x, k: creation.triangle(b, x, k, False)),
     *[_function(name, "object:numbers_or_array dtype:dtype=None", creation.array) for name in ("array", "asarray")],
-    _function("copy", "a:array", lambda b, x: owned(x)),
+    *[_function(name, "a:array", lambda b, x: owned(x)) for name in ("copy", "ascontiguousarray")],
     # shapes
     _function("shape", "a:operand", lambda b, x: tuple([_extent(b, extent) for extent in shape_of(x)])),
     _function("ndim", "a:operand", lambda b, x: len(shape_of(x))),
