@@ -60,6 +60,14 @@ def of_matrices(x: Any, y: Any) -> Any:
     return np.linalg.svd(x, compute_uv=False), np.linalg.multi_dot([x.T, x, y.T])
 
 
+def of_two_axes(x: Any, y: Any) -> Any:
+    return np.fft.fft2(x)
+
+
+def turned(x: Any, y: Any) -> Any:
+    return np.flipud(x), np.fliplr(y), np.rot90(x)
+
+
 def pooled(x: Any, y: Any) -> Any:
     """Of a shape whose product is known, and each extent is not."""
     return x.reshape(5, 7, 1).max(axis=(0, 2))
@@ -72,7 +80,7 @@ def stored(x: Any, y: Any) -> Any:
 
 
 @pytest.mark.parametrize(("function", "given"), [
-    *[(f, (Z,)) for f in (exponentials, roots, of_angles)], *[(f, (X, Y)) for f in (covariances, correlations, powers, parts, solved, correlated, of_matrices, pooled, stored)]],
+    *[(f, (Z,)) for f in (exponentials, roots, of_angles)], *[(f, (X, Y)) for f in (covariances, correlations, powers, parts, solved, correlated, of_matrices, of_two_axes, turned, pooled, stored)]],
     ids=lambda each: getattr(each, "__name__", ""))
 def test_what_numpy_computes(function: Callable[..., Any], given: tuple[Any, ...], recwarn: pytest.WarningsRecorder) -> None:
     wanted, found = function(*given), caten.op(function, runtime="gcc")(*given)

@@ -251,6 +251,8 @@ NUMPY: dict[str, Function] = dict([
     _function("squeeze", "a:array axis=None", views.squeeze),
     _function("broadcast_to", "array:array shape:shape", views.broadcast_to),
     _function("flip", "m:array axis=None", views.flip),
+    *[_function(name, "m:array", lambda b, x, axis=axis: views.flip(b, x, axis))
+      for name, axis in (("flipud", 0), ("fliplr", 1))],
     _function("diagonal", "a:array", views.diagonal),
     _function("reshape", "a:array shape:shape", reshaping.reshape),
     _function("ravel", "a:array", reshaping.ravel),
@@ -322,7 +324,7 @@ OF_LIBRARY: dict[str, str] = {
         "heaviside", "isclose", "allclose", "array_equal", "logaddexp", "logaddexp2", "matvec", "vecmat", "vecdot",
         "isneginf", "isposinf", "ldexp", "nanargmax", "nanargmin", "nancumprod", "nancumsum",
         "nanmax", "nanmean", "nanmin", "nanprod", "nansum", "nanvar", "ptp", "signbit", "sinc", "take_along_axis",
-        "trapezoid", "modf", "inner", "interp", "isin", "polyval", "rot90", "angle", "searchsorted", "cov", "corrcoef",
+        "trapezoid", "modf", "interp", "isin", "polyval", "rot90", "angle", "searchsorted", "cov", "corrcoef",
         "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh")},
     "degrees": "rad2deg", "radians": "deg2rad", "bitwise_invert": "bitwise_not", "bitwise_left_shift": "left_shift",
     "bitwise_right_shift": "right_shift", "linalg.inv": "inverse",
@@ -330,7 +332,8 @@ OF_LIBRARY: dict[str, str] = {
         "cholesky", "det", "eigh", "eigvalsh", "matrix_power", "matrix_rank", "matrix_transpose", "pinv", "qr",
         "slogdet", "solve", "svd", "svdvals")},
     **{f"fft.{name}": name for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftn", "ifftn", "rfftn",
-                                          "irfftn", "fftshift", "ifftshift")}}
+                                          "irfftn", "fftshift", "ifftshift")},
+    **{f"fft.{name}2": f"{name}n" for name in ("fft", "ifft", "rfft", "irfft")}}
 # What numpy has and the values of a body do not yet; `sort`, `argsort` and `searchsorted` as methods of arrays.
 LATER = frozenset((
     "sort", "argsort", "searchsorted", "partition", "argpartition", "unique",
