@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from caten.core.program import Machine
 from caten.errors import Diagnostic, ToolError
-from caten.render.code import Spelling
 from caten.render.c_tables import OPS
+from caten.render.code import Spelling
 from caten.render.device_c import DeviceStyle, Dialect, define_integers
 from caten.runtime import process
 from caten.runtime.protocol import CompileRecord, Int, Option, Runtime, Text, Unavailable

@@ -141,6 +141,8 @@ def _bound(callee: NumpyOperator, args: Sequence[Any], keywords: Mapping[str, An
             return ADAPTED[path](*args, **keywords)
         except TypeError:
             raise Unknown from None
+    if path in ("sort", "argsort"):                         # they are stable, whatever is asked for
+        args, keywords = args[:2], {n: v for n, v in keywords.items() if n not in ("kind", "stable")}
     if path in PERCENTILES:
         path = PERCENTILES[path]
         args, keywords = [*args[:1], *map(_share, args[1:2]), *args[2:]], {
