@@ -13,9 +13,6 @@ MOVED = {
     "the condition of a choice": ("(where (< (exp (aref x j)) 2.0) (aref C i j) 0.0)", [
         "(define v0 (compute bool ((i N)) (< (exp (read x i)) 2.0)))",
         "(define v1 (compute f32 ((i M) (j N)) (where (read v0 j) (read C i j) 0.0)))"]),
-    "integers": ("(* (aref C i j) (cast f32 (mod (floordiv (aref k j) (max (aref k j) 1)) 7)))", [
-        "(define v0 (compute f32 ((i N)) (cast f32 (mod (floordiv (read k i) (max (read k i) 1)) 7))))",
-        "(define v1 (compute f32 ((i M) (j N)) (* (read C i j) (read v0 j))))"]),
     "under a condition": ("(where (< (aref C i j) 0.0) (exp (aref x j)) (aref C i j))", [
         "(define v0 (compute f32 ((i N)) (exp (read x i))))",
         "(define v1 (compute f32 ((i M) (j N)) (where (< (read C i j) 0.0) (read v0 j) (read C i j))))"]),
@@ -26,7 +23,7 @@ STAY = {
     "depends on no axis": "(* (aref C i j) (exp (aref x 0)))",
     "at another index": "(* (aref C i j) (exp (aref x (- (- N j) 1))))",
     "an index that is loaded": "(* (aref C i j) (exp (aref x (min (max (aref k j) 0) (- N 1)))))",
-    "arithmetic of indices": "(* (aref C i j) (cast f32 (mod (floordiv (* 5 j) (max j 1)) 7)))",
+    "integers": "(* (aref C i j) (cast f32 (mod (floordiv (aref k j) (max (aref k j) 1)) 7)))",
 }
 
 

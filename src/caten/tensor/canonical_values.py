@@ -22,7 +22,7 @@ from ..loop.constant_folding import fold
 from ..loop.statements import Fail
 from .axis_order import with_ordered_axes, with_ordered_sums
 from .common_parts import with_common_parts
-from .fusion import why_stored
+from .fusion import is_mask_of_product, why_stored
 from .fusion_requests import values_asked_for
 from .index_maps import CHEAP, Uses, cost, element, is_identity, is_once, is_small, renamed, uses_of, with_reads
 from .invariants import with_invariants
@@ -80,11 +80,11 @@ Test = Callable[[Compute, Uses, Mapping[str, Value], Mapping[str, Uses]], bool]
 
 
 def _is_view(value: Compute, uses: Uses, values: Mapping[str, Value], readers: Mapping[str, Uses]) -> bool:
-    return cost(value.expr) == 0
+    return cost(value.expr) == 0 and not is_mask_of_product(value, uses)
 
 
 def _is_read_once(value: Compute, uses: Uses, values: Mapping[str, Value], readers: Mapping[str, Uses]) -> bool:
-    return cost(value.expr) == 0 or (len(uses) == 1 and is_once(uses[0][1].index, uses[0][0]))
+    return _is_view(value, uses, values, readers) or (len(uses) == 1 and is_once(uses[0][1].index, uses[0][0]))
 
 
 def _is_cheap(value: Compute, uses: Uses, values: Mapping[str, Value], readers: Mapping[str, Uses]) -> bool:

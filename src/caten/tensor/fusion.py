@@ -123,7 +123,7 @@ def why_stored(value: Compute, uses: Sequence[tuple[Value, Read]], values: Mappi
     where they read it. `values`: the other values, and `readers`: what reads each."""
     each = cost(value.expr)
     packed = any(is_contraction(reader) for reader, _ in uses)
-    if packed and _is_masked(value):
+    if is_mask_of_product(value, uses):
         return why.COMPARES
     if each == 0:
         return None
@@ -146,10 +146,11 @@ def why_stored(value: Compute, uses: Sequence[tuple[Value, Read]], values: Mappi
     return why.SEVERAL_READERS if len(uses) != 1 and wide > 1 else None
 
 
-def _is_masked(value: Compute) -> bool:
-    """Does it compare what it reads, or its axes (a triangle)? Such a mask would be computed again for each tile."""
+def is_mask_of_product(value: Compute, uses: Sequence[tuple[Value, Read]]) -> bool:
+    """Does an operand of a contraction compare what it reads, or its axes (a triangle)? It would be compared again for
+    each tile."""
     axes = {axis.name for axis in value.axes}
-    return any(isinstance(n, Op) and n.fn in COMPARISONS and (
+    return any(is_contraction(reader) for reader, _ in uses) and any(isinstance(n, Op) and n.fn in COMPARISONS and (
         len(n.variables & axes) > 1 or any(isinstance(m, Read) for m in n.unique())) for n in value.expr.unique())
 
 

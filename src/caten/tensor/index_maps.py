@@ -36,17 +36,11 @@ def cost_of_each(e: Expr) -> int:
 def _cost(nodes: Iterable[Node]) -> int:
     total = 0
     for n in nodes:
-        if isinstance(n, Op) and (n.args[0].dtype != "i64" or _is_of_data(n)):
+        if isinstance(n, Op) and n.args[0].dtype != "i64":
             total += COSTS.get(n.fn, 1)
         elif isinstance(n, Read) and any(isinstance(m, Read) for i in n.index for m in i.unique()):
             total += GATHER
     return total
-
-
-@kept
-def _is_of_data(e: Op) -> bool:
-    """Is it arithmetic on elements, and not on indices?"""
-    return any(isinstance(n, Read) for n in e.unique())
 
 
 def is_small(e: Expr) -> bool:
