@@ -532,7 +532,7 @@ def heads(x):
 
 @on(normal(100, 100, 100))
 def perm(x):
-    return x.transpose(2, 0, 1) + 1
+    return np.ascontiguousarray(x.transpose(2, 0, 1)) + 1
 
 
 @on(normal(1000, 30))
@@ -765,7 +765,7 @@ def movavg(x):
 
 @on(normal(700, 700))
 def flip_rot(x):
-    return (np.rot90(x), np.fliplr(x), np.flipud(x).copy())
+    return np.rot90(x).copy(), np.fliplr(x).copy(), np.flipud(x).copy()
 
 
 @on(normal(4, 100, 100))

@@ -20,6 +20,7 @@ from caten.benchmarking import machine, statistics, timing
 
 from . import sampling
 from .array_functions import FUNCTIONS, ArrayFunction
+from .peers import environment
 
 
 def main() -> int:
@@ -28,6 +29,10 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="REGEX", help="only functions whose name matches")
     sampling.add_options(parser, 5, 0.02)
     options = parser.parse_args()
+    alone = environment(1, alone=True)
+    if any(os.environ.get(name) != value for name, value in alone.items()):      # NumPy reads it when it is imported
+        os.execve(sys.executable, [sys.executable, "-m", "benchmarks.functions", *sys.argv[1:]],
+                  {**os.environ, **alone})
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     chosen = [f for f in FUNCTIONS if re.search(options.only, f.name)]
