@@ -13,6 +13,15 @@ from .helper_bodies import PART
 from .vector_masks import Conditions
 
 
+def _known(ref: Vref, holds: Expr) -> Vref:
+    """A load whose lanes are all on or all off, where they are on. As a masked one it would be made for both arms of a
+    choice: of lanes that are off from pages that are not there, it takes a processor hundreds of cycles."""
+    match ref.mask:
+        case Op(fn="and", args=(a, b)) if holds in (a, b):
+            return ref.replace(mask=b if a is holds else a)
+    return ref.replace(mask=None) if ref.mask is holds else ref
+
+
 class Expressions(Conditions):
     """Turns expressions into C."""
 
@@ -134,6 +143,8 @@ class Expressions(Conditions):
         cond, yes, no = args
         if self.lanes(cond) > 1:
             dtype = yes.dtype
+            if isinstance(cond, Splat) and isinstance(yes, Vref) and isinstance(no, Vref):
+                return self._where((cond.arg, _known(yes, cond), _known(no, Op("not", (cond,)))), lanes)
             return call(self.helpers.select(dtype, lanes), self.mask(cond, DTYPES[dtype].bits), self.vector(yes, lanes),
                         self.vector(no, lanes))
         arms = [self.vector(a, lanes) if lanes > 1 else self.value(a) for a in (yes, no)]
