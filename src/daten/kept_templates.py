@@ -29,6 +29,7 @@ def kept(what: tuple[str, ...], make: Callable[[], T]) -> T:
     name = key("values", *what, *_circumstances())
     entry = folder.find(name)
     if entry is not None:
+        # The folder is trusted as far as that of libraries is, and what is damaged is not found.
         with suppress(OSError):                            # another process has just removed it
             found: T = pickle.loads((entry / FILE).read_bytes())
             return found

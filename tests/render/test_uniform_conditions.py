@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,7 +42,7 @@ def test_what_else_a_mask_says_stays() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("runtime", ["clang", "gcc"])
 def test_shifts_around_the_edges(runtime: str) -> None:
-    def heat(u):  # type: ignore[no-untyped-def]
+    def heat(u: Any) -> Any:
         for _ in range(2):
             u = u + 0.1 * (np.roll(u, 1, 0) + np.roll(u, -1, 0) + np.roll(u, 1, 1) + np.roll(u, -1, 1) - 4 * u)
         return u

@@ -29,7 +29,7 @@ def of_angles(z: Any) -> Any:
 
 
 def covariances(x: Any, y: Any) -> Any:
-    return np.cov(x), np.cov(x, y), np.cov(x, rowvar=False), np.cov(x[0]), np.cov(x, bias=True), np.cov(x[0], y[0], ddof=0)
+    return np.cov(x), np.cov(x, y), np.cov(x, rowvar=False), np.cov(x[0]), np.cov(x, bias=True), np.cov(x[0], y[0].astype(np.float64), ddof=0), np.cov(np.arange(6).reshape(2, 3))
 
 
 def correlations(x: Any, y: Any) -> Any:

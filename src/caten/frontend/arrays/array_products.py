@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any, NoReturn
 
-from ...core.dtypes import DTYPES
+from ...core.dtypes import is_complex
 from ...core.expr import Expr
 from ..typing import Term
 from .axis_arguments import axes_of
@@ -103,7 +103,7 @@ def vdot(b: Builder, a: Array, other: Array) -> Operand:
 
 def conjugated(b: Builder, x: Array) -> Array:
     """The conjugate of complex numbers; others as they are."""
-    return b.array(apply(b, "conj", x)) if DTYPES[x.dtype].kind == "complex" else x
+    return b.array(apply(b, "conj", x)) if is_complex(x.dtype) else x
 
 
 def multi_dot(b: Builder, arrays: Sequence[Array]) -> Operand:

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...core.dtypes import DTYPES, is_float, is_integer
+from ...core.dtypes import DTYPES, is_complex, is_float, is_integer
 from ...core.expr import Cast, Expr, Op
 from ...loop.affine import canonical
 from ..typing import WEAK_FLOAT, WEAK_INT, Literal, Term, Value, widened
@@ -138,7 +138,7 @@ def norm(b: Builder, x: Array, order: Any, axis: Any, keepdims: bool) -> Operand
     -inf). Without an order, the root of the sum of the squares of all elements."""
     if is_integer(x.dtype) or x.dtype == "bool":
         x = b.array(converted(b, "f64", x))
-    if DTYPES[x.dtype].kind == "complex":
+    if is_complex(x.dtype):
         x = b.array(apply(b, "abs", x))
     axes = axes_of(b, axis, x.rank)
     if order is None or (order == "fro" and len(axes) == 2) or (order == 2 and len(axes) == 1):

@@ -8,7 +8,7 @@ from functools import partial, reduce
 from itertools import pairwise
 from typing import Any
 
-from ...core.dtypes import DTYPES, part, whole
+from ...core.dtypes import DTYPES, is_complex, part, whole
 from ...core.expr import FALSE, TRUE, Bitcast, Cast, Const, Expr, Op, number
 from ...core.scalars import COMPARISONS, OPERATORS
 from ...loop.affine import canonical
@@ -65,7 +65,7 @@ def apply(b: Builder, fn: str, *operands: Operand) -> Operand:
         operands = as_in_numpy(b, fn, operands)
     if fn == "pow" and (power := _power(b, *operands)) is not None:
         return power
-    if fn in OF_COMPLEX and len(operands) == 1 and is_complex(dtype_of(operands[0])):
+    if fn in OF_COMPLEX and len(operands) == 1 and (kind := dtype_of(operands[0])) in DTYPES and is_complex(kind):
         made: Operand = OF_COMPLEX[fn](partial(_part_by_part, b), lambda value: Literal(WEAK_FLOAT, b.pos, value=value),
                                        operands[0])
         return made
@@ -74,11 +74,6 @@ def apply(b: Builder, fn: str, *operands: Operand) -> Operand:
 
 def _part_by_part(b: Builder, fn: str, *operands: Operand) -> Operand:
     return choose(b, *operands) if fn == "where" else apply(b, fn, *operands)
-
-
-def is_complex(kind: str) -> bool:
-    """Is it a type of complex numbers?"""
-    return kind in DTYPES and DTYPES[kind].kind == "complex"
 
 
 def mapped(b: Builder, element: Callable[..., Term], *operands: Operand) -> Operand:

@@ -81,10 +81,9 @@ def _of_variables(b: Builder, callee: NumpyOperator, args: Sequence[Any], keywor
     except (TypeError, Unknown):
         b.fail("E327", f"np.{callee.path} is not supported with these arguments",
                f"it takes the arrays, rowvar, and for np.cov bias and ddof; `caten ops {operator.name}` tells more")
-    given = _of_one_type(b, operator, [b.array(x) for x in arrays[:1]])
-    rows = [_in_rows(b, b.array(converted(b, given[0].dtype, b.array(x))), in_rows) for x in arrays]
+    rows = [_in_rows(b, b.array(x), in_rows) for x in arrays]
     together = rows[0] if len(rows) == 1 else concatenate(b, rows, 0)
-    made = call_composite(b, operator, [together], attributes)
+    made = call_composite(b, operator, _of_one_type(b, operator, [together]), attributes)
     return squeeze(b, made, (0, 1)) if len(arrays) == 1 and b.array(arrays[0]).rank == 1 else made
 
 
