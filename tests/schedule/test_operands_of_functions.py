@@ -1,7 +1,9 @@
 """Contractions of functions of elements, and with windows larger than what they make: which plans they get."""
 from __future__ import annotations
 
-import caten
+from caten import compiler
+from caten.frontend.spec_files import SpecText
+from caten.options import Options
 
 TEXT = """(tensor F (outputs Y)
   (buffer X f32 ({x}) ({order}) in) (buffer W f32 ({w}) ({order}) in) (buffer s f32 (64) (0) in) (buffer t f32 (64) (0) in)
@@ -12,7 +14,7 @@ TEXT = """(tensor F (outputs Y)
 
 def schedule(**parts: str) -> str:
     """The steps of the schedule, from the comment in the C text."""
-    text: str = caten.compile(TEXT.format(**parts), config={"MARCH": "x86-64-v4"}).source
+    text = compiler.build([SpecText("t", TEXT.format(**parts), "lisp")], Options(config=(("MARCH", "x86-64-v4"),))).source
     return " ".join(text.split("*/")[0].replace("*", " ").split())
 
 

@@ -299,9 +299,10 @@ def test_a_product_under_a_condition_is_begun_in_a_nest_of_its_own(begin: str, s
     assert not split or sum(step == "vectorize" for step in steps(after)) > 5
 
 
-# The copies: for one column (1) and few columns (c), where the left operand lies along the sum; for few, where it lies
-# along the rows (t); for small operands (e); for few rows, where the right operand lies along the columns (r).
-COPIES = {"A[i p] B[p j]": ["c", "w", "e", "r"], "A[p i] B[p j]": ["t", "w", "e", "r"], "A[i p] B[j p]": ["c", "e"],
+# The copies: for one column (b and g, with m where rows have a tail) and few columns (c), where the left operand lies
+# along the sum; for few, where it lies along the rows (t); for small operands (e); for few rows, where the right operand
+# lies along the columns (r).
+COPIES = {"A[i p] B[p j]": ["b", "g", "m", "c", "w", "e", "r"], "A[p i] B[p j]": ["t", "w", "e", "r"], "A[i p] B[j p]": ["b", "g", "m", "c", "e"],
           "A[p i] B[j p]": ["t", "e"]}
 EXTENTS = {"i": "M", "j": "N", "p": "K"}
 OPERANDS = {"A[i p] B[p j]": ("M K", "K N", "i p", "p j"), "A[p i] B[p j]": ("K M", "K N", "p i", "p j"),
@@ -343,7 +344,7 @@ def test_every_order_and_transposition_of_a_product_is_tiled(order: str, operand
     assert parallel_loops(after)[-4:] == ["jio_r", "iio_r", "jio", "iio"]      # what is packed, and tiles of the result
     assert accumulators(after) == 12                              # 6 rows of 2 vectors in registers
     added = [n for k in after.kernels for n in k.unique() if isinstance(n, Incf)]
-    assert [n.ref.lanes for n in added][-2:] == [8, 1]            # whole rows of a tile, and its edge
+    assert [n.ref.lanes for n in added][-2:] == [8, 8]            # whole rows of a tile, and its edge
     assert any(v.mask for v in vectors(after)) == bool(COPIES[operands])
 
 

@@ -58,6 +58,8 @@ def total(lanes: int, kept: tuple[Axis, ...], summed: tuple[Axis, ...], along: b
 # What is planned, the machine, and of each version the planner, the text of the plan and the condition.
 PLANS: tuple[tuple[str, NestKind, Any, Machine, dict[str, tuple[str, str]]], ...] = (
     ("a product of rows and columns", contractions.PRODUCTS, product(16), V4, {
+        "short_dots": ("(single-column (reduction (row-per-lane (lanes 16))))", "(and (< 0 K) (and (= N 1) (<= K 15)))"),
+        "matrix_vector": ("(single-column (reduction (row-reduction (lanes 16) (vectors 4) (tree) (rows 8))))", "(and (= N 1) (and (<= 16 K) (<= 8 M)))"),
         "few_columns": ("(unpacked-gemm (heights 6) (widths 4 2) (lanes 16) (lanes-along sum) (row-widths 4 2) (transpose-right))",
                         "(and (< 0 K) (and (< 0 M) (or (or (<= N 1) (and (<= N 3) (<= 16 K))) (and (<= 24 M) (or (and (<= N 16) (<= 48 K)) (and (<= N 40) (<= 192 K)))))))"),
         "streamed_right": ("(streamed-gemm (rows 4) (columns 32) (lanes 16) (depth 8) (block 32))",
@@ -67,15 +69,19 @@ PLANS: tuple[tuple[str, NestKind, Any, Machine, dict[str, tuple[str, str]]], ...
         "few_rows": ("(column-reduction (lanes 16) (vectors 2) (rows 8) (block 8192))", "(or (< M 2) (< K 2))"),
         "packed": ("(packed-gemm (rows 8) (columns 32) (lanes 16) (depth 256) (panel-rows 512) (panel-columns 1024) (prefetch 4) (unroll 1) (pack-along-sum))", "")}),
     ("the same on 16 registers", contractions.PRODUCTS, product(8), V3, {
+        "short_dots": ("(single-column (reduction (row-per-lane (lanes 8))))", "(and (< 0 K) (and (= N 1) (<= K 7)))"),
+        "matrix_vector": ("(single-column (reduction (row-reduction (lanes 8) (vectors 4) (tree) (rows 8))))", "(and (= N 1) (and (<= 8 K) (<= 8 M)))"),
         "few_columns": ("(unpacked-gemm (heights 2) (widths 4 2) (lanes 8) (lanes-along sum) (row-widths 4 2) (transpose-right))",
                         "(and (< 0 K) (and (< 0 M) (or (or (<= N 1) (and (<= N 3) (<= 8 K))) (and (<= 24 M) (or (and (<= N 16) (<= 48 K)) (and (<= N 40) (<= 192 K)))))))"),
         "streamed_right": ("(streamed-gemm (rows 4) (columns 16) (lanes 8) (depth 8) (block 64))",
                            "(and (<= 128 K) (and (< 16384 (* K N)) (and (<= 2 M) (<= M 64))))"),
-        "right_fits_cache": ("(unpacked-gemm (heights 4 3) (widths 16) (lanes 8) (lanes-along columns) (row-widths 32) (masked 8))",
+        "right_fits_cache": ("(unpacked-gemm (heights 6 3) (widths 16) (lanes 8) (lanes-along columns) (row-widths 32) (masked 8))",
                  "(and (< 0 K) (and (< 0 M) (and (or (<= 2 K) (< N 512)) (or (<= (* K N) 16384) (and (<= M 24) (<= (* K N) 65536))))))"),
         "few_rows": ("(column-reduction (lanes 8) (vectors 2) (rows 8) (block 8192))", "(or (< M 2) (< K 2))"),
         "packed": ("(packed-gemm (rows 6) (columns 16) (lanes 8) (depth 256) (panel-rows 252) (panel-columns 512) (prefetch 4) (unroll 1) (pack-along-sum))", "")}),
     ("a product whose right operand lies along the sum", contractions.PRODUCTS, product(16, right="k"), V4, {
+        "short_dots": ("(single-column (reduction (row-per-lane (lanes 16))))", "(and (< 0 K) (and (= N 1) (<= K 15)))"),
+        "matrix_vector": ("(single-column (reduction (row-reduction (lanes 16) (vectors 4) (tree) (rows 8))))", "(and (= N 1) (and (<= 16 K) (<= 8 M)))"),
         "few_columns": ("(unpacked-gemm (heights 6) (widths 4 2) (lanes 16) (lanes-along sum) (row-widths 8 2))",
                         "(and (< 0 K) (and (< 0 M) (or (or (<= N 1) (and (<= N 3) (<= 16 K))) (or (and (<= M 16) (<= 48 K)) (or (and (<= N 16) (<= 48 K)) (and (<= N 40) (<= 192 K)))))))"),
         "right_fits_cache": ("(unpacked-gemm (heights 8 3) (widths 32) (lanes 16) (lanes-along columns) (row-widths 64) (masked 16) (transpose-right))",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import caten
-from caten import driver, loading
+from caten import compiler, driver, loading
 from caten.frontend.spec_files import SpecText
 from caten.options import Options
 
@@ -100,8 +100,10 @@ return (p / p.sum(axis=-1, keepdims=True)) @ v
 @pytest.mark.slow
 def test_sums_whose_terms_lie_across_the_results_gather_nothing() -> None:
     """In a kernel of rows, too: the lanes are results, and what moves along the sum alone is the same for all."""
-    operator = caten.compile(ATTENTION, config={"MARCH": "x86_64_v4"}, sizes={"E": 64, "D": 64})
-    assert "ct_gather" not in operator.source.split("CT_API int32_t")[0].split("static void ct_one")[-1]
+    options = Options(config=(("MARCH", "x86_64_v4"),), binds=(("E", 64), ("D", 64)))
+    text = compiler.build([SpecText("attention.toml", ATTENTION, "toml")], options).source
+    assert "ct_gather" not in text.split("CT_API int32_t")[0].split("static void ct_one")[-1]
+    operator = caten.compile(ATTENTION, sizes={"E": 64, "D": 64})
     draw = np.random.default_rng(2)
     q, k, v = [draw.standard_normal((2, t, 64)).astype(np.float32) for t in (1, 37, 37)]
     s = np.exp(q @ k.transpose(0, 2, 1))

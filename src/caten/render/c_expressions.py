@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from ..core.dtypes import DTYPES, is_packed, is_short
-from ..core.expr import Bitcast, Cast, Const, Expr, Op, Var
+from ..core.expr import Bitcast, Cast, Const, Expr, Op, Var, number
 from ..errors import error
 from ..loop.statements import Address, Aref, Fold, Prefix, Ramp, Shuffle, Splat, Vref
 from ..mathematics.elementary.arithmetic import Scaled
@@ -69,6 +69,11 @@ class Expressions(Conditions):
                 return call(self.helpers.prefix(fn, arg.dtype, self.lanes(arg)), self.value(arg))
             case Aref():
                 return self.element(expr)
+            case Vref(mask=Splat(arg=holds), dtype=dtype) if dtype != "bool" and not is_packed(dtype):
+                # all lanes or none, without reading what may lie on no page
+                zero = self.splat(number(0, dtype), expr.count)
+                return Code(f"{self.value(holds).at(CHOICE + 1)} ? {self.load(expr.replace(mask=None)).at(CHOICE + 1)}"
+                            f" : {zero.at(CHOICE)}", CHOICE)
             case Vref():
                 return self.load(expr)
             case Address(buffer=name):

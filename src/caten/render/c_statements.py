@@ -31,7 +31,7 @@ from ..loop.statements import (
     Transpose,
     Vref,
 )
-from . import c_assignments, cache_hints, guarded_divisions, loop_headers, registers
+from . import array_fills, c_assignments, cache_hints, guarded_divisions, loop_headers, registers
 from .c_expressions import Expressions
 from .c_scope import View
 from .code import Code
@@ -222,6 +222,11 @@ class KernelBody(Lines):
                 return
             if not self._in_team and self._parallelize(loop, is_rest):
                 return
+        if self.declares_in_for and (fill := array_fills.filled_array(loop, self.expressions)) is not None:
+            array, count, value = fill
+            with self.braces(f"for (int64_t {name} = 0; {name} < {self.expressions.value(count).at(12)}; {name}++)"):
+                self.line(f"{self.expressions.mention(array)}[{name}] = {self.expressions.text(value)};")
+            return
         copies = loop_headers.unroll_factor(loop) if loop.mark == "unroll" else int(is_rest)
         with self._header(loop, name,
                           self.marks["unroll"].format(count=copies) + " " if copies and self.marks["unroll"] else ""):

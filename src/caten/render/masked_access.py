@@ -13,8 +13,10 @@ REGISTERS = (512, 256, 128)
 def forms(loads: bool, dtype: str, vector: str, element: str, mask: str, lanes: int) -> Iterator[tuple[str, str]]:
     """(preprocessor condition, function body) for each builtin that fits. The function has a pointer `p`, a mask `m`
     and, for a store, the vector `v`."""
-    yield _of_clang(loads, dtype, vector, element, lanes)
     size = DTYPES[dtype].bytes
+    if not loads and size >= 4 and lanes * size == 32:
+        yield "defined(__AVX2__) && !defined(__AVX512VL__)", _of_first_lanes(size)
+    yield _of_clang(loads, dtype, vector, element, lanes)
     for bits in [bits for bits in REGISTERS if lanes * size * 8 % bits == 0][:1]:
         where = f"defined(__AVX512{'BW' if size < 4 else 'DQ'}__)" + ("" if bits == 512
                                                                       else " && defined(__AVX512VL__)")
@@ -22,6 +24,29 @@ def forms(loads: bool, dtype: str, vector: str, element: str, mask: str, lanes: 
     if size >= 4 and lanes * size % 16 == 0:
         yield "defined(__AVX2__) && !defined(__clang__)", _of_gcc(loads, size, vector, mask, lanes,
                                                                   128 if lanes * size % 32 else 256, avx512=False)
+
+
+def _of_first_lanes(size: int) -> str:
+    """A store of 32 bytes in parts, if the mask selects the first lanes: a tail, whose branches go the same way for all
+    rows. They take 2 ns on a Zen 3, a masked store of AVX2 takes 4.6."""
+    own, half, (kind, letter) = WORDS[size][0], 16 // size, {4: ("float", "s"), 8: ("double", "d")}[size]
+    low, high = [", ".join(map(str, range(n, n + half))) for n in (0, half)]
+    pair = ("if (on & 2) {\n*(pair *)p = __builtin_shufflevector(rest, rest, 0, 1);\n"
+            "rest = __builtin_shufflevector(rest, rest, 2, 3, 2, 3);\np += 2;\non >>= 2;\n}\n")
+    return (f"typedef {own} part __attribute__((vector_size(32), may_alias));\n"
+            f"typedef {kind} signs __attribute__((vector_size(32)));\n"
+            f"typedef {own} half __attribute__((vector_size(16), aligned({size}), may_alias));\n"
+            f"typedef {own} one __attribute__((may_alias));\n"
+            f"typedef {own} pair __attribute__((vector_size({2 * size}), aligned({size}), may_alias));\n"
+            f"int on = __builtin_ia32_movmskp{letter}256((signs)m);\n"
+            "if (on & (on + 1)) {\n"
+            f"{_instruction(False, size, 256, False, 'p', '(part)m', '(part)v')};\n}} else {{\n"
+            f"half rest = __builtin_shufflevector((part)v, (part)v, {low});\n"
+            f"if (on & {1 << half - 1}) {{\n*(half *)p = rest;\n"
+            f"rest = __builtin_shufflevector((part)v, (part)v, {high});\n"
+            f"p += {half};\non >>= {half};\n}}\n"
+            f"if (on & {1 << half - 1}) *(half *)p = rest;\nelse {{\n{pair if size == 4 else ''}"
+            f"if (on & 1) *(one *)p = rest[0];\n}}\n}}")
 
 
 def _of_clang(loads: bool, dtype: str, vector: str, element: str, lanes: int) -> tuple[str, str]:

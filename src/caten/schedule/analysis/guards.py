@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from functools import reduce
 
-from ...core.expr import Expr, Op, Var
+from ...core.dtypes import is_complex, is_float
+from ...core.expr import Expr, Op, Var, number
 from ...core.node import substitute
 from ...loop.accesses import conjuncts
 from ...loop.affine import canonical
@@ -123,7 +124,9 @@ def _end(cond: Expr, name: str) -> Expr | None:
 def without_guards(stmts: tuple[Stmt, ...], guards: set[Expr], tile: str, known: dict[str, tuple[Expr, ...]],
                    context: Context) -> tuple[Stmt, ...]:
     """Remove guards that the loads and stores of a tile repeat, around statements that write only the tile and read in
-    bounds. Tile elements beyond the edge then hold values that are never stored."""
+    bounds. Tile elements beyond the edge then hold values that are never stored. If a sum of floats reads out of
+    bounds without its guards, only these reads keep them: elements beyond the edge are 0, and no lane has to keep its
+    sum."""
     out: list[Stmt] = []
     for stmt in stmts:
         match stmt:
@@ -131,16 +134,38 @@ def without_guards(stmts: tuple[Stmt, ...], guards: set[Expr], tile: str, known:
                 out.append(stmt.replace(body=without_guards(body, guards, tile, known, context.inside(stmt))))
             case If(cond=cond, then=then, otherwise=()):
                 then = without_guards(then, guards, tile, known, context)
-                known_cond = guards.issuperset(conjuncts(cond))
-                drop = known_cond and all(_is_harmless(s, tile, known, context) for s in then)
-                out.extend(then if drop else [If(cond, then)])
+                if guards.issuperset(conjuncts(cond)):
+                    free = [_without_guard(s, cond, tile, known, context) for s in then]
+                    out.extend([s for s in free if s is not None] if None not in free else [If(cond, then)])
+                else:
+                    out.append(If(cond, then))
             case _:
                 out.append(stmt)
     return tuple(out)
 
 
-def _is_harmless(stmt: Stmt, tile: str, known: dict[str, tuple[Expr, ...]], context: Context) -> bool:
+def _without_guard(stmt: Stmt, cond: Expr, tile: str, known: dict[str, tuple[Expr, ...]],
+                   context: Context) -> Stmt | None:
+    """A statement without the guard `cond`, which its reads keep if they have to; None if it needs the guard."""
     if not isinstance(stmt, Setf | Incf) or not isinstance(stmt.ref, Aref) or stmt.ref.buffer != tile:
-        return False
-    return all(is_shown_inside(ref, known[ref.buffer], context)
-               for ref in stmt.unique() if isinstance(ref, Aref | Vref))
+        return None
+    outside = [ref for ref in stmt.unique() if isinstance(ref, Aref | Vref)
+               and not is_shown_inside(ref, known[ref.buffer], context)]
+    if not outside:
+        return stmt
+    if stmt.ref in outside or not isinstance(stmt, Incf) or not _is_product_of_elements(stmt.value):
+        return None
+    if any(ref.variables.isdisjoint(cond.variables) for ref in outside):
+        return None                                            # the guard says nothing about its place
+    return stmt.replace(value=substitute(stmt.value, {
+        ref: Op("where", (cond, ref, number(0, ref.dtype))) for ref in outside}))
+
+
+def _is_product_of_elements(value: Expr) -> bool:
+    """Is it a product of floats that are read, so that elements which are 0 do no harm?"""
+    match value:
+        case Op(fn="mul", args=args):
+            return all(_is_product_of_elements(a) for a in args)
+        case Aref(index=at):
+            return is_float(value.dtype) and not is_complex(value.dtype) and not any(reads_memory(i) for i in at)
+    return False

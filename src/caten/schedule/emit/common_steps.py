@@ -118,15 +118,17 @@ def vectorize_epilogue(draft: Draft, sums: Staged, column: str, lanes: int, cont
     for nest in sums.nests:
         if nest.does in EPILOGUE and trip_count(draft.loop(nest.loops[column])) is not None:
             vectorize_loop(draft, nest.loops[column], lanes)
-    vectorize_edges_of_epilogue(draft, sums, column, lanes, context)
+    vectorize_edges(draft, sums, column, lanes, context, *EPILOGUE)
 
 
-def vectorize_edges_of_epilogue(draft: Draft, sums: Staged, column: str, lanes: int, context: PlanContext) -> None:
-    """Vectorise an epilogue in tiles at the edge of an array, with a mask or a scalar tail, where it is no vectors
-    yet."""
+def vectorize_edges(draft: Draft, made: Staged, axis: str, lanes: int, context: PlanContext, *does: str) -> None:
+    """Vectorise the nests with these roles for tiles at the edge of an array, with masks or a scalar tail, where they
+    are no vectors yet."""
     left = {loop.name for loop in loops_in(draft.program)}
-    for name in [nest.loops[column] for nest in sums.nests if nest.does in EPILOGUE and nest.is_edge]:
+    for name in [nest.loops[axis] for nest in made.nests if nest.is_edge and nest.does in does]:
         if name not in left:
+            continue
+        if trip_count(draft.loop(name)) is not None and draft.attempt(partial(vectorize_loop, name=name, lanes=lanes)):
             continue
         if not draft.attempt(partial(vectorize_masked, loop=name, lanes=lanes, context=context)):
             draft.attempt(partial(vectorize_copy, name=name, lanes=lanes))

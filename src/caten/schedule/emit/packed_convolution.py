@@ -17,7 +17,7 @@ from .common_steps import (
     EPILOGUE,
     accumulate_in_registers,
     prefetch_operands,
-    vectorize_edges_of_epilogue,
+    vectorize_edges,
     vectorize_loop,
 )
 
@@ -65,7 +65,7 @@ def emit_packed_convolution(draft: Draft, chain: Chain, c: Contraction, plan: Pa
         draft.attempt(partial(vectorize_loop, name=last, lanes=lanes))
         for line in lines:
             draft.take("unroll", line)
-    vectorize_edges_of_epilogue(draft, sums, inside[-1], lanes, context)
+    vectorize_edges(draft, sums, inside[-1], lanes, context, "store", "add", *EPILOGUE)
     if context.machine.has_fma and is_float(c.out.dtype):
         for name in (ci, *([copy[ci]] if ci in copy else [])):
             draft.take("contract", name)

@@ -16,6 +16,7 @@ from .common_steps import (
     accumulate_in_registers,
     prefetch_operands,
     vectorize_copy,
+    vectorize_edges,
     vectorize_epilogue,
     vectorize_loop,
 )
@@ -67,8 +68,12 @@ def emit_packed_gemm(draft: Draft, chain: Chain, c: Contraction, plan: PackedGem
         draft.attempt(partial(vectorize_loop, name=name, lanes=plan.lanes))                 # loads may be strided
     for name in results:
         vectorize_loop(draft, name, plan.lanes)
-    if plan.pack_along_sum and (left.has_whole_tiles or not right.has_whole_tiles):     # rare edge tiles stay scalar
-        draft.attempt(partial(vectorize_copy, name=left.usual(ki)[0], lanes=plan.lanes))
+    if plan.pack_along_sum:
+        for name in left.over(ki):
+            draft.attempt(partial(vectorize_copy, name=name, lanes=plan.lanes))
+    if not lines:
+        vectorize_edges(draft, right, ji, plan.lanes, context, "fill")
+        vectorize_edges(draft, visits, ji, plan.lanes, context, "store")
     if context.machine.has_fma and is_float(c.out.dtype):
         draft.take("contract", ki)
     registers = {n.name for n in locals_in(draft.program) if n.space == "register" and n.shape}

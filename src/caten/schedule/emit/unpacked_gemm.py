@@ -1,6 +1,7 @@
 """Steps of matrix products with operands in place."""
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from ...core.expr import Const
@@ -10,6 +11,8 @@ from ..draft import Draft
 from ..plans.contractions import StreamedGemm, UnpackedGemm
 from ..plans.plan import PlanContext
 from .common_steps import accumulate_in_registers, reorder, vectorize_loop, vectorize_sum
+
+ACCUMULATORS = 8                # that hide the latency of two multiply-adds per cycle
 
 
 def emit_unpacked_gemm(draft: Draft, chain: Chain, c: Contraction, plan: UnpackedGemm, context: PlanContext) -> None:
@@ -69,7 +72,8 @@ def emit_streamed_gemm(draft: Draft, chain: Chain, c: Contraction, plan: Streame
         _keep_tile(draft, inside, tile, (column,), steps.tail, context)                # few rows of B are left
     if made.tail:
         j, k, i = made.tail, made.copies[k], made.copies[i]
-        column = draft.split_whole(j, plan.lanes, "pad")[1]
+        vectors = _most_vectors(tile, plan.rows, (plan.columns,))
+        column = draft.split_whole(j, vectors * plan.lanes, "pad")[1]
         _tile_rows(draft, c, tile, column, i, k, context)
 
 
@@ -118,9 +122,16 @@ def _tile_columns(draft: Draft, c: Contraction, plan: UnpackedGemm, rows: tuple[
             return
         j, k, rows = made.tail, made.copies[k], tuple([made.copies[name] for name in rows])
     if plan.masked:
-        _, lane = draft.split_whole(j, plan.masked, "pad")
-        rows = (*rows, lane)
+        height = trip_count(draft.loop(rows[0])) if rows else 1
+        vectors = _most_vectors(plan, height or 1, plan.widths if rows else plan.row_widths)
+        rows = (*rows, draft.split_whole(j, vectors * plan.masked, "pad")[1])
     _keep_tile(draft, c, plan, rows, k, context)
+
+
+def _most_vectors(plan: UnpackedGemm, rows: int, widths: Iterable[int]) -> int:
+    """Vectors per row of a masked tile: as many as are computed in the time of one, which waits for its
+    multiply-adds. At most those of other tiles."""
+    return max(1, min(max(widths, default=0) // plan.lanes, ACCUMULATORS // rows))
 
 
 def _keep_tile(draft: Draft, c: Contraction, plan: UnpackedGemm, tile: tuple[str, ...], k: str,

@@ -281,7 +281,11 @@ def emit_single_column(draft: Draft, chain: Chain, plan: SingleColumn, context: 
     others = tuple([name for name in chain.names if name != loop])
     reorder(draft, chain, (*others, loop))
     draft.take("unroll", loop, "full")
-    emit_row_reduction(draft, chain_of(draft.loop(others[0])), plan.reduction, context)
+    rows = chain_of(draft.loop(others[0]))
+    if isinstance(plan.reduction, RowPerLane):
+        emit_row_per_lane(draft, rows, plan.reduction, context)
+    else:
+        emit_row_reduction(draft, rows, plan.reduction, context)
 
 
 def emit_row_by_row(draft: Draft, chain: Chain, plan: RowByRow, context: PlanContext) -> None:

@@ -21,7 +21,7 @@ from ..analysis.classify import Chain, contiguous_loop, contraction
 from ..analysis.loop_queries import mentions
 from .parameters import Parameter
 from .plan import Axis, NestKind, NotApplicable, Plan, PlanContext, Version, axes_of, both, nonempty
-from .reductions import column_reduction
+from .reductions import JAMMED, RowPerLane, SingleColumn, column_reduction, row_reduction
 
 ROWS = Parameter("gemm.rows", (2, 3, 4, 5, 6, 8, 10, 12, 14), what="rows of the register tile")
 VECTORS = Parameter("gemm.vectors", (1, 2, 3, 4), 2, what="vectors per row of the register tile")
@@ -173,6 +173,23 @@ class StreamedGemm(Plan):
 
 
 # -- planners ---------------------------------------------------------------------------------------------------------
+def short_dots(p: Product, context: PlanContext) -> Version:
+    """For one column and a sum shorter than a vector: one row in each lane."""
+    columns, summed = _single_column(p)
+    if not summed.size:
+        raise NotApplicable("the extent of the sum is no size")
+    short = both(_is_one(columns), _at_most(summed, p.lanes - 1))
+    return Version(SingleColumn(RowPerLane(p.lanes)), nonempty((summed,), short), "b")
+
+
+def matrix_vector(p: Product, context: PlanContext) -> Version:
+    """GEMV: one column, for which several rows are reduced at once."""
+    rows, (columns, summed) = p.rows[-1], _single_column(p)
+    plan = replace(row_reduction(context, p.lanes), rows=context.value(JAMMED))
+    conds = [_at_least(axis, count) for axis, count in ((summed, p.lanes), (rows, plan.rows)) if axis.size]
+    return Version(SingleColumn(plan), both(_is_one(columns), *conds), "g")
+
+
 def few_columns(p: Product, context: PlanContext) -> Version:
     """Skinny GEMM and GEMV: with few columns, or one, each result is a dot product whose lanes lie along the sum. If B
     is not contiguous along the sum, it is transposed first, which is cheap."""
@@ -243,7 +260,7 @@ def few_columns_transposed(p: Product, context: PlanContext) -> Version:
     rows, columns, summed = _unpacked_axes(p, context)
     if p.batch or not context.masks_are_cheap or p.left_along != rows.name:
         raise NotApplicable("the left operand is not contiguous along the rows, or vectors have no masks")
-    height = _unpacked_rows(context.machine)
+    height = register_rows(context.machine)
     cond: Any = _at_most(columns, height)
     if p.right_along != columns.name:
         cond = ("or", cond, ("and", ("and", _at_most(columns, L2_ROWS), _at_least(summed, TRANSPOSED_SUM)),
@@ -263,7 +280,7 @@ def right_fits_cache(p: Product, context: PlanContext) -> Version:
         in_l2 = _area_at_most(summed, columns, _l2_elements(context.machine, p.dtype))
         cond = ("or", cond, ("and", _at_most(rows, L2_ROWS), in_l2))
         cond = ("and", ("or", _at_least(summed, 2), ("<", columns.size, str(WIDE_COLUMNS))), cond)
-    plan = _unpacked_plan(p, (_unpacked_rows(context.machine), REST_ROWS), transpose_right=not contiguous)
+    plan = _unpacked_plan(p, (register_rows(context.machine), REST_ROWS), transpose_right=not contiguous)
     return Version(plan, nonempty((rows, summed), cond), "e")
 
 
@@ -272,7 +289,7 @@ def whole_tiles(p: Product, context: PlanContext) -> Version:
     rows, columns, summed = _unpacked_axes(p, context)
     if (context.masks_are_cheap and not p.batch) or p.right_along != columns.name:
         raise NotApplicable("other plans handle tails, or the right operand is not contiguous along the columns")
-    height = _unpacked_rows(context.machine)                # a power of two: sizes are multiples of these more often
+    height = 1 << register_rows(context.machine).bit_length() - 1       # sizes are multiples of these more often
     plan = replace(_unpacked_plan(p, (height,)), row_widths=(), masked=0)
     whole = ("and", ("=", ("mod", columns.size, str(plan.widths[0])), "0"), ("=", ("mod", rows.size, str(height)), "0"))
     in_l1 = _area_at_most(summed, columns, _l1_elements(context.machine, p.dtype))
@@ -289,7 +306,7 @@ def batch_fits_cache(p: Product, context: PlanContext) -> Version:
     cond: Any = _area_at_most(summed, columns, _l1_elements(context.machine, p.dtype))
     if context.machine.threads:                                     # a small batch of large products is shared instead
         cond = ("and", cond, ("or", ("<=", str(SMALL_BATCH), count), _at_most(rows, SMALL_ROWS)))
-    return Version(_unpacked_plan(p, (_unpacked_rows(context.machine),)), nonempty((rows, summed), cond), "e")
+    return Version(_unpacked_plan(p, (register_rows(context.machine),)), nonempty((rows, summed), cond), "e")
 
 
 def few_rows(p: Product, context: PlanContext) -> Version:
@@ -500,11 +517,6 @@ def _halves(count: int) -> tuple[int, ...]:
     return (count, *_halves(count // 2)) if count > 1 else ()
 
 
-def _unpacked_rows(machine: Machine) -> int:
-    """Rows of a register tile of unpacked operands: a power of two."""
-    return 1 << register_rows(machine).bit_length() - 1
-
-
 def _l1_elements(machine: Machine, dtype: str) -> int:
     """The most elements of an operand that about fits L1: twice as many as L1 holds."""
     return 2 * machine.cache_bytes[0] // DTYPES[dtype].bytes
@@ -513,6 +525,19 @@ def _l1_elements(machine: Machine, dtype: str) -> int:
 def _l2_elements(machine: Machine, dtype: str) -> int:
     """The most elements of an operand that fits half of the last private cache."""
     return machine.cache_bytes[-1] // 2 // DTYPES[dtype].bytes
+
+
+def _single_column(p: Product) -> tuple[Axis, Axis]:
+    """The columns and the sum of a product that may have a single column, and is then a sum of rows."""
+    if not p.is_single or not p.columns[-1].size or p.columns[-1].count is not None:
+        raise NotApplicable("it is not one product, or the number of columns is known, or no size")
+    if p.left_along != p.sums[-1].name:
+        raise NotApplicable("the left operand is not contiguous along the sum")
+    return p.columns[-1], p.sums[-1]
+
+
+def _is_one(axis: Axis) -> Any:
+    return "=", axis.size, "1"
 
 
 def _batch_size(p: Product) -> Any:
@@ -564,6 +589,6 @@ def match_product(program: LoopProgram, chain: Chain, context: PlanContext) -> P
 
 PRODUCTS = NestKind(
     "products", "Contractions of two arrays: GEMM, GEMV, batched products, convolutions.", match_product,
-    (several_rows, few_columns, few_columns_transposed, streamed_right, right_fits_cache, whole_tiles, batch_fits_cache,
-     few_rows, pointwise_convolution, small_images, small_batch, few_pixels_in_wide_tiles, few_pixels,
-     wide_tiles, convolution, small_product, packed))
+    (short_dots, matrix_vector, several_rows, few_columns, few_columns_transposed, streamed_right, right_fits_cache,
+     whole_tiles, batch_fits_cache, few_rows, pointwise_convolution, small_images, small_batch,
+     few_pixels_in_wide_tiles, few_pixels, wide_tiles, convolution, small_product, packed))

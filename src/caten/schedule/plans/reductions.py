@@ -90,13 +90,6 @@ class ColumnReduction(Plan):
 
 
 @frozen
-class SingleColumn(Plan):
-    """A column reduction with one column, which is reduced like a row."""
-
-    reduction: RowReduction
-
-
-@frozen
 class RowByRow(Plan):
     """Narrow rows are added in order; C compilers keep their accumulators in registers."""
 
@@ -111,6 +104,13 @@ class RowPerLane(Plan):
     """Outer-loop vectorisation: each lane reduces a row of its own."""
 
     lanes: int
+
+
+@frozen
+class SingleColumn(Plan):
+    """A column reduction with one column, which is reduced like rows."""
+
+    reduction: RowReduction | RowPerLane
 
 
 @frozen

@@ -224,7 +224,7 @@ class _Widening:
         if mask is not None and not self.is_inside(stmt.ref):
             raise self.refuse(f"{stmt.ref} exists only where the conditions of some lane hold")
         value = self.vector(stmt.value, mask)
-        if mask is not None:
+        if mask is not None and not (stmt.fn == "add" and _is_zero_elsewhere(value, mask)):
             value = Op("where", (mask, value, Splat(self.lanes, identity(stmt.fn, stmt.ref.dtype))))
         return Incf(stmt.ref, Fold(stmt.fn, value), stmt.fn)
 
