@@ -35,7 +35,7 @@ def test_the_rest_of_a_row_is_read_and_written_and_nothing_beyond(runtime: str, 
 @pytest.mark.parametrize(("dtype", "lanes", "march"), [
     ("f32", 16, "x86-64-v4"), ("f64", 8, "x86-64-v4"), ("u8", 64, "x86-64-v4"), ("i16", 16, "x86-64-v4"), ("i32", 64, "x86-64-v4"),
     ("f32", 8, "x86-64-v3"), ("f64", 4, "x86-64-v3"), ("i32", 4, "x86-64-v3"), ("i64", 16, "x86-64-v3")])
-def test_gcc_reads_and_writes_some_lanes_without_branches(dtype: str, lanes: int, march: str, tmp_path: Path) -> None:
+def test_gcc_reads_and_writes_some_lanes_at_once(dtype: str, lanes: int, march: str, tmp_path: Path) -> None:
     if shutil.which("gcc") is None or platform.machine() != "x86_64":
         pytest.skip("no gcc for x86")
     mask = f"(< (ramp {lanes} 0 1) (splat {lanes} N))"

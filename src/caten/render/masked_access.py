@@ -31,13 +31,13 @@ def _of_first_lanes(size: int) -> str:
     rows. They take 2 ns on a Zen 3, a masked store of AVX2 takes 4.6."""
     own, half, (kind, letter) = WORDS[size][0], 16 // size, {4: ("float", "s"), 8: ("double", "d")}[size]
     low, high = [", ".join(map(str, range(n, n + half))) for n in (0, half)]
-    pair = ("if (on & 2) {\n*(pair *)p = __builtin_shufflevector(rest, rest, 0, 1);\n"
+    pair = (f"typedef {own} pair __attribute__((vector_size(8), aligned(4), may_alias));\n"
+            "if (on & 2) {\n*(pair *)p = __builtin_shufflevector(rest, rest, 0, 1);\n"
             "rest = __builtin_shufflevector(rest, rest, 2, 3, 2, 3);\np += 2;\non >>= 2;\n}\n")
     return (f"typedef {own} part __attribute__((vector_size(32), may_alias));\n"
             f"typedef {kind} signs __attribute__((vector_size(32)));\n"
             f"typedef {own} half __attribute__((vector_size(16), aligned({size}), may_alias));\n"
             f"typedef {own} one __attribute__((may_alias));\n"
-            f"typedef {own} pair __attribute__((vector_size({2 * size}), aligned({size}), may_alias));\n"
             f"int on = __builtin_ia32_movmskp{letter}256((signs)m);\n"
             "if (on & (on + 1)) {\n"
             f"{_instruction(False, size, 256, False, 'p', '(part)m', '(part)v')};\n}} else {{\n"
