@@ -74,6 +74,23 @@ def test_the_second_call_is_direct_for_all_kinds_of_arguments(mix: tuple[Operato
     assert len(long) == 1
 
 
+def test_an_output_in_its_place_is_taken_directly(mix: tuple[Operator, list[Any]]) -> None:
+    call, long = mix
+    x, y = given(), np.empty((2, 4))
+    for _ in range(2):
+        assert call(x, 0.5, -3, 7, y) is y
+        np.testing.assert_array_equal(y, expected(x, 0.5, -3, 7))
+    assert len(long) == 1
+    np.testing.assert_array_equal(call(x, 0.5, 1, 7, None), expected(x, 0.5, 1, 7))
+    for twice in ({"out": y}, {"Y": y}):
+        with pytest.raises(CatenError, match="given twice"):
+            call(x, 0.5, -3, 7, y, **twice)
+    with pytest.raises(CatenError, match="E705"):
+        call(x, 0.5, -3, 7, y[:1])
+    with pytest.raises(CatenError, match="E700"):
+        call(x, 0.5, -3, 7, y, y)
+
+
 def test_numbers_of_numpy_are_taken_directly(mix: tuple[Operator, list[Any]]) -> None:
     call, long = mix
     for a in (0.5, -0.25, float("nan"), float("inf")):

@@ -85,13 +85,14 @@ static int ct_Python_is(ct_Object *x, ct_Object *type)
     return ((ct_Object **)((char *)x + ct_Python.head))[-1] == type;
 }}
 
-/* The arguments in the order of the names in the third item of `self`; only inputs may be positional. */
+/* The arguments in the order of the names in the third item of `self`: the inputs, which must be there, and the only
+   output. */
 static int ct_Python_order(ct_Object *self, ct_Object *const *given, intptr_t count, ct_Object *words, ct_Object **x,
                            intptr_t inputs)
 {{
     ct_Object *known = ct_Python.item(self, 2);
     intptr_t named = words ? ct_Python.length(words) : 0, most = ct_Python.length(known);
-    if (count > inputs || count + named > most) return 0;
+    if (count + named > most) return 0;
     for (intptr_t i = 0; i < count; i++) x[i] = given[i];
     for (intptr_t n = 0; n < named; n++) {{
         intptr_t i = count;
