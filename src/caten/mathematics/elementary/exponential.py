@@ -79,14 +79,15 @@ def exp(a: Arithmetic, x: Expr) -> Expr:
     if a.fast:
         return _exp_normal(a, x)
     low, high = RANGE[a.dtype]
-    parts = reduced(a, _at_least(a, a.clamp(x, None, high), low), 2 * a.bias)
+    parts = reduced(a, _within(a, x, low, high), 2 * a.bias)
     return a.where(x < low, 0.0, a.scaled(one_plus(a, parts.r), parts.n, parts.shifted))
 
 
-def _at_least(a: Arithmetic, x: Expr, low: float) -> Expr:
-    """x, or 0 where x is below `low`, whose result is then to be replaced by 0. Many processors take over a hundred
-    cycles for an operation that underflows, and a masked softmax takes e^-inf for every second element."""
-    return a.where(x < low, 0.0, x)
+def _within(a: Arithmetic, x: Expr, low: float, high: float) -> Expr:
+    """x, at most `high`, or 0 where x is below `low`, whose result is then to be replaced by 0. Many processors take
+    over a hundred cycles for an operation that underflows, and a masked softmax takes e^-inf for every second
+    element."""
+    return a.where(x < low, 0.0, a.clamp(x, None, high))
 
 
 def _exp_normal(a: Arithmetic, x: Expr) -> Expr:
@@ -99,7 +100,7 @@ def _exp_normal(a: Arithmetic, x: Expr) -> Expr:
 def exp2(a: Arithmetic, x: Expr) -> Expr:
     """2^x = 2^n · 2^r with n the nearest whole number; x - n is exact."""
     low, high = {"f32": (-151.0, 129.0), "f64": (-1076.0, 1025.0)}[a.dtype]
-    c = _at_least(a, a.clamp(x, None, high), low)
+    c = _within(a, x, low, high)
     start = a.rounder + 2 * a.bias
     shifted = c + start
     n = shifted - start
@@ -171,6 +172,6 @@ def sigmoid(a: Arithmetic, x: Expr) -> Expr:
     if a.fast:
         return a.at(1.0) / (exp(a, a.minus(x)) + 1.0)
     low, below = RANGE[a.dtype][0], a.real(Op("or", (a.bits(x), a.word(a.sign))))
-    parts = reduced(a, _at_least(a, below, low), 2 * a.bias)
+    parts = reduced(a, a.where(below < low, 0.0, below), 2 * a.bias)
     e = a.where(below < low, 0.0, a.scaled(one_plus(a, parts.r), parts.n, parts.shifted))
     return a.where(x < 0, e, 1.0) / (e + 1.0)
