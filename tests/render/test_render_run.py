@@ -162,6 +162,21 @@ def test_masks_of_vectors_longer_than_a_register(dtype: str, lanes: int, flags: 
         assert y.tolist() == [*x[:n].tolist(), *[99] * (lanes - n)]
 
 
+@pytest.mark.slice(3)
+@pytest.mark.parametrize(("dtype", "lanes"), [("f32", 8), ("f64", 4), ("i32", 8), ("i64", 4), ("u8", 32), ("u8", 16), ("u8", 8), ("u8", 4), ("i16", 16), ("i16", 8), ("i16", 4), ("i16", 2)])
+@pytest.mark.parametrize("flags", [(), ("-march=native",)], ids=["AVX2", "native"])
+def test_masks_of_any_lanes(dtype: str, lanes: int, flags: tuple[str, ...], compiled: Any) -> None:
+    """The first lanes, which are a tail, and others; nothing is read or written elsewhere."""
+    mask = f"(< (splat {lanes} {'0.0' if dtype.startswith('f') else 0}) (vref C {lanes} (0)))"
+    run = compiled(f"""(loop P (buffer C {dtype} ({lanes}) (0) in) (buffer X {dtype} (N) (0) in) (buffer Y {dtype} (N) (0) out) (size N)
+        (kernel main (setf (vref Y {lanes} (0) -1 {mask}) (vref X {lanes} (0) -1 {mask}))))""", None, *flags)
+    x, draw = np.arange(1, lanes + 1).astype(numpy_dtype(dtype)), np.random.default_rng(0)
+    for c in (*[np.arange(lanes) < n for n in range(lanes + 1)], *(draw.random((40, lanes)) < 0.5)):
+        y = np.full(lanes, 99, x.dtype)
+        assert run(c.astype(x.dtype), x, y, lanes) == 0
+        assert y.tolist() == np.where(c, x, 99).tolist()
+
+
 def test_folds_shuffles_and_bool_vectors(compiled: Any) -> None:
     run = compiled("""(loop F (buffer X f32 (8) (0) in) (buffer B bool (8) (0) in) (buffer S f32 (3) (0) out) (buffer R f32 (8) (0) out)
       (buffer Q bool (8) (0) out)

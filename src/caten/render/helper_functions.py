@@ -402,7 +402,11 @@ class Helpers:
                     ways += f"#{'elif' if n else 'if'} {where}\n{one}\n"
                 body = f"{ways}#else\n{body}\n#endif"
             return self.function(name, vector if loads else "void",
-                                 f"{pointer}{', int64_t stride' if strided else ''}{mask}{value}", body)
+                                 f"{pointer}{', int64_t stride' if strided else ''}{mask}{value}", body, storage)
+        storage = "static inline "
+        if action in ("load_if", "store_if") and masks.has_first_bytes(base, lanes):
+            self.define("ct_first_bytes", lambda: masks.FIRST_BYTES)
+            storage = "CT_SOME " if action == "load_if" else storage
         return self.define(name, make)
 
     def every_second(self, name: str, dtype: str, lanes: int) -> str:

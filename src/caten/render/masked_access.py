@@ -8,6 +8,61 @@ from ..core.dtypes import DTYPES
 # Bytes of an element -> its C type, its mode letters and its mask letter in the names of gcc's builtins.
 WORDS = {1: ("char", "qi", "b"), 2: ("short", "hi", "w"), 4: ("int", "si", "d"), 8: ("long long", "di", "q")}
 REGISTERS = (512, 256, 128)
+# Bytes of a vector -> its mask as an integer in C, with as many bits for each of its bytes.
+BITS = {32: ("uint32_t", "(uint32_t)__builtin_ia32_pmovmskb256((bytes)m)", 1),
+        16: ("uint32_t", "(uint32_t)__builtin_ia32_pmovmskb128((bytes)m)", 1), 8: ("uint64_t", "(uint64_t)m", 8),
+        4: ("uint32_t", "(uint32_t)m", 8)}
+
+
+SMALL = "defined(__AVX2__) && !defined(__AVX512BW__)"       # are there no masks for elements of one and two bytes?
+FIRST_BYTES = f"""
+#if {SMALL}
+#define CT_SOME static __attribute__((unused, noinline, pure))
+#else
+#define CT_SOME static inline
+#endif
+""" """
+/* The first `count` of eight bytes, and their store; none where `count` is not positive. */
+static inline uint64_t ct_first_bytes(const void *from, int64_t count)
+{
+    const char *p = from;
+    uint64_t eight;
+    uint32_t low, high;
+    uint16_t one, two;
+    if (count >= 8) { __builtin_memcpy(&eight, p, 8); return eight; }
+    if (count >= 4) {
+        __builtin_memcpy(&low, p, 4);
+        __builtin_memcpy(&high, p + count - 4, 4);
+        return low | (uint64_t)high << 8 * (count - 4);
+    }
+    if (count >= 2) {
+        __builtin_memcpy(&one, p, 2);
+        __builtin_memcpy(&two, p + count - 2, 2);
+        return one | (uint64_t)two << 8 * (count - 2);
+    }
+    return count > 0 ? *(const unsigned char *)p : 0;
+}
+
+static inline void ct_put_bytes(void *to, int64_t count, uint64_t x)
+{
+    char *p = to;
+    const uint32_t low = (uint32_t)x, high = (uint32_t)(x >> (8 * (count - 4) & 63));
+    const uint16_t one = (uint16_t)x, two = (uint16_t)(x >> (8 * (count - 2) & 63));
+    if (count >= 8) __builtin_memcpy(p, &x, 8);
+    else if (count >= 4) {
+        __builtin_memcpy(p, &low, 4);
+        __builtin_memcpy(p + count - 4, &high, 4);
+    } else if (count >= 2) {
+        __builtin_memcpy(p, &one, 2);
+        __builtin_memcpy(p + count - 2, &two, 2);
+    } else if (count > 0) *p = (char)x;
+}
+"""
+
+
+def has_first_bytes(dtype: str, lanes: int) -> bool:
+    """Do masked loads and stores of these vectors use FIRST_BYTES?"""
+    return DTYPES[dtype].bytes < 4 and lanes * DTYPES[dtype].bytes in BITS
 
 
 def forms(loads: bool, dtype: str, vector: str, element: str, mask: str, lanes: int) -> Iterator[tuple[str, str]]:
@@ -16,6 +71,8 @@ def forms(loads: bool, dtype: str, vector: str, element: str, mask: str, lanes: 
     size = DTYPES[dtype].bytes
     if not loads and size >= 4 and lanes * size == 32:
         yield "defined(__AVX2__) && !defined(__AVX512VL__)", _of_first_lanes(size)
+    if has_first_bytes(dtype, lanes):
+        yield SMALL, _of_first_bytes(loads, vector, lanes, size)
     yield _of_clang(loads, dtype, vector, element, lanes)
     for bits in [bits for bits in REGISTERS if lanes * size * 8 % bits == 0][:1]:
         where = f"defined(__AVX512{'BW' if size < 4 else 'DQ'}__)" + ("" if bits == 512
@@ -47,6 +104,26 @@ def _of_first_lanes(size: int) -> str:
             f"p += {half};\non >>= {half};\n}}\n"
             f"if (on & {1 << half - 1}) *(half *)p = rest;\nelse {{\n{pair if size == 4 else ''}"
             f"if (on & 1) *(one *)p = rest[0];\n}}\n}}")
+
+
+def _of_first_bytes(loads: bool, vector: str, lanes: int, size: int) -> str:
+    """For elements of one and two bytes, for which AVX2 has no masks: eight bytes at a time if the mask selects the
+    first lanes, and lane by lane otherwise."""
+    total = lanes * size
+    integer, on, width = BITS[total]
+    lines = [f"typedef char bytes __attribute__((vector_size({total})));"] if total >= 16 else []
+    words = max(1, total // 8)
+    lines += [f"union {{ {vector} whole; uint64_t words[{words}]; }} x = {{{'0' if loads else 'v'}}};",
+              f"const {integer} on = {on};",
+              "if (on & (on + 1)) {",
+              f"for (int k = 0; k < {lanes}; k++) if (m[k]) {'x.whole[k] = p[k]' if loads else 'p[k] = v[k]'};",
+              "} else {",
+              f"const int64_t count = {'__builtin_popcountll' if integer == 'uint64_t' else '__builtin_popcount'}(on)"
+              f"{f' / {width}' if width > 1 else ''};"]
+    for n in range(words):
+        place = f"p + {n * 8 // size}, count - {n * 8}" if n else "p, count"
+        lines.append(f"x.words[{n}] = ct_first_bytes({place});" if loads else f"ct_put_bytes({place}, x.words[{n}]);")
+    return "\n".join([*lines, "}", *(["return x.whole;"] if loads else [])])
 
 
 def _of_clang(loads: bool, dtype: str, vector: str, element: str, lanes: int) -> tuple[str, str]:

@@ -45,16 +45,28 @@ def vectorize_tile(draft: Draft, group: str, lane: str, *tiles: Staged) -> None:
 
 
 def vectorize_masked(draft: Draft, loop: str, lanes: int, context: PlanContext) -> str:
-    """Turn a tail into masked vectors. Returns the loop over them. NotApplicable if masks are expensive."""
+    """Turn a tail into masked vectors, or into shorter ones if masks are expensive for small elements. Returns the loop
+    over them. NotApplicable if masks are expensive for all elements."""
+    if context.has_masks_for_wider_elements(lanes):
+        shorter = in_shorter_vectors(draft, loop, lanes)
+        for tail in shorter:
+            draft.take("vectorize", tail.inner)
+        return shorter[0].outer
     outer, lane = pad_masked(draft, loop, lanes, context)
     draft.take("vectorize", lane)
     return outer
 
 
+def in_shorter_vectors(draft: Draft, loop: str, lanes: int) -> tuple[Split, ...]:
+    """Split a tail into vectors of half as many lanes, and what is left of it into those of a quarter."""
+    half = draft.split(loop, lanes // 2)
+    return (half, draft.split(half.tail, lanes // 4)) if half.tail else (half,)
+
+
 def pad_masked(draft: Draft, loop: str, lanes: int, context: PlanContext) -> tuple[str, str]:
     """Split a tail into vectors, the last one with lanes beyond its end. Returns the loop over the vectors, and that
     over the lanes. NotApplicable if masks are expensive."""
-    if not context.masks_are_cheap:
+    if not context.masks_are_cheap(lanes):
         raise NotApplicable(f"the tail '{loop}' stays scalar: vectors have no masks")
     check_indices(draft, loop)
     return draft.split_whole(loop, lanes, "pad")
@@ -163,7 +175,7 @@ def vectorize_sum(draft: Draft, out: Aref, lanes: int, tile: tuple[str, ...], k:
             draft.take("unroll", loop)
     if context.machine.has_fma and is_float(out.dtype):
         draft.take("contract", made.outer)
-    if made.tail and context.masks_are_cheap:
+    if made.tail and context.masks_are_cheap(lanes):
         _, lane = draft.split_whole(made.tail, lanes, "pad")
         draft.take("vectorize", lane)
         for axis in tile:

@@ -65,7 +65,7 @@ def emit_packed_convolution(draft: Draft, chain: Chain, c: Contraction, plan: Pa
         draft.attempt(partial(vectorize_loop, name=last, lanes=lanes))
         for line in lines:
             draft.take("unroll", line)
-    vectorize_edges(draft, sums, inside[-1], lanes, context, "store", "add", *EPILOGUE)
+    vectorize_edges(draft, sums, inside[-1], lanes, context, *EPILOGUE)
     if context.machine.has_fma and is_float(c.out.dtype):
         for name in (ci, *([copy[ci]] if ci in copy else [])):
             draft.take("contract", name)

@@ -28,6 +28,7 @@ from ..step_results import Split, Staged
 from .common_steps import (
     accumulate_in_registers,
     check_indices,
+    in_shorter_vectors,
     pad_masked,
     reorder,
     split_tiles,
@@ -265,11 +266,19 @@ def _add_rows(draft: Draft, out: Aref, rows: str, inner: str, plan: ColumnReduct
 
 
 def _add_masked_rows(draft: Draft, out: Aref, columns: str, rows: str, lanes: int, context: PlanContext) -> None:
-    """Add rows to the last columns, masked vectors in registers."""
-    if not context.masks_are_cheap:
+    """Add rows to the last columns, masked or shorter vectors in registers."""
+    if context.has_masks_for_wider_elements(lanes):
+        for tail in in_shorter_vectors(draft, columns, lanes):
+            _add_rows_of_lanes(draft, out, tail.inner, rows)
+            rows = tail.copies.get(rows, rows)
+        return
+    if not context.masks_are_cheap(lanes):
         raise NotApplicable(f"the tail '{columns}' stays scalar: vectors have no masks")
     check_indices(draft, columns)
-    _, lane = draft.split_whole(columns, lanes, "pad")
+    _add_rows_of_lanes(draft, out, draft.split_whole(columns, lanes, "pad")[1], rows)
+
+
+def _add_rows_of_lanes(draft: Draft, out: Aref, lane: str, rows: str) -> None:
     draft.take("reorder", lane, rows)
     draft.stage(rows, out.buffer, "accumulate", "register")
     draft.take("vectorize", lane)

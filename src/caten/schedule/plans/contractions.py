@@ -232,7 +232,7 @@ def streamed_right(p: Product, context: PlanContext) -> Version:
     """For some rows, and a right operand that fits no cache and is contiguous along the columns: it is read once and in
     order, a few of its rows at a time, and added to blocks of the result, which stay in a cache."""
     rows, columns, summed = p.rows[-1], p.columns[-1], p.sums[-1]
-    if not p.is_single or not context.masks_are_cheap or p.right_along != columns.name or not is_float(p.dtype):
+    if not (p.is_single and context.masks_are_cheap(p.lanes) and p.right_along == columns.name and is_float(p.dtype)):
         raise NotApplicable("vectors have no masks, or it is not one product with a right operand of rows")
     width, few = context.value(VECTORS) * p.lanes, context.value(FEW_ROWS)
     shared, cache = context.machine.threads, context.machine.cache_bytes
@@ -258,7 +258,7 @@ def streamed_right(p: Product, context: PlanContext) -> Version:
 def few_columns_transposed(p: Product, context: PlanContext) -> Version:
     """Skinny GEMM with A contiguous along the rows: Cᵀ = Bᵀ · Aᵀ, with lanes along the rows and strided stores."""
     rows, columns, summed = _unpacked_axes(p, context)
-    if p.batch or not context.masks_are_cheap or p.left_along != rows.name:
+    if p.batch or not context.masks_are_cheap(p.lanes) or p.left_along != rows.name:
         raise NotApplicable("the left operand is not contiguous along the rows, or vectors have no masks")
     height = register_rows(context.machine)
     cond: Any = _at_most(columns, height)
@@ -273,7 +273,7 @@ def right_fits_cache(p: Product, context: PlanContext) -> Version:
     """For a right operand that about fits L1, or, with few rows, half of L2: it is used in place."""
     rows, columns, summed = _unpacked_axes(p, context)
     contiguous = p.right_along == columns.name
-    if p.batch or not context.masks_are_cheap:
+    if p.batch or not context.masks_are_cheap(p.lanes):
         raise NotApplicable("vectors have no masks, or it is not one product")
     cond: Any = _area_at_most(summed, columns, _l1_elements(context.machine, p.dtype))
     if contiguous:
@@ -287,7 +287,7 @@ def right_fits_cache(p: Product, context: PlanContext) -> Version:
 def whole_tiles(p: Product, context: PlanContext) -> Version:
     """For operands in cache whose sizes are multiples of the tile, in batches or without masks: no tails."""
     rows, columns, summed = _unpacked_axes(p, context)
-    if (context.masks_are_cheap and not p.batch) or p.right_along != columns.name:
+    if (context.masks_are_cheap(p.lanes) and not p.batch) or p.right_along != columns.name:
         raise NotApplicable("other plans handle tails, or the right operand is not contiguous along the columns")
     height = 1 << register_rows(context.machine).bit_length() - 1       # sizes are multiples of these more often
     plan = replace(_unpacked_plan(p, (height,)), row_widths=(), masked=0)
@@ -300,7 +300,7 @@ def batch_fits_cache(p: Product, context: PlanContext) -> Version:
     """For batches of products whose right operands about fit L1."""
     rows, columns, summed = _unpacked_axes(p, context)
     count = _batch_size(p)
-    if count is None or not context.masks_are_cheap or p.right_along != columns.name:
+    if count is None or not context.masks_are_cheap(p.lanes) or p.right_along != columns.name:
         raise NotApplicable("the batch size is no size of the call, vectors have no masks, or the right operand is not "
                             "contiguous along the columns")
     cond: Any = _area_at_most(summed, columns, _l1_elements(context.machine, p.dtype))

@@ -20,6 +20,7 @@ from ..analysis.loop_queries import trip_count
 from .parameters import Parameter
 
 MASK_BYTES = 32                 # vectors of at least this size have cheap lane masks
+ALL_MASKS_BYTES = 64            # and of this size, for elements of any type
 
 
 class NotApplicable(Exception):
@@ -79,10 +80,15 @@ class PlanContext:
             raise NotApplicable("the machine has no vectors of its elements")
         return lanes
 
-    @property
-    def masks_are_cheap(self) -> bool:
-        """Are masked loads and stores one instruction? With short vectors, a scalar tail is as fast."""
-        return self.machine.vector_bytes >= MASK_BYTES
+    def masks_are_cheap(self, lanes: int) -> bool:
+        """Are masked loads and stores of so many lanes one instruction? With short vectors, a scalar tail is as fast.
+        AVX2 has masks for elements of four bytes and more."""
+        width = self.machine.vector_bytes
+        return width >= MASK_BYTES and (width >= ALL_MASKS_BYTES or lanes * 4 <= width)
+
+    def has_masks_for_wider_elements(self, lanes: int) -> bool:
+        """Are masks of so many lanes expensive only because the elements are small? Then shorter vectors pay."""
+        return self.machine.vector_bytes >= MASK_BYTES and not self.masks_are_cheap(lanes)
 
     @property
     def uses_threads(self) -> bool:

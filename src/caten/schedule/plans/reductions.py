@@ -169,7 +169,7 @@ def medium_rows(s: Sum, context: PlanContext) -> Version:
     """For rows of few vectors that do not fill all accumulators: one accumulator and masked vectors, since adding its
     lanes is most of the work."""
     last, longest, whole = s.summed[-1], SHORT_ROW * s.lanes, context.value(VECTORS) * s.lanes
-    if not s.contiguous or not s.kept or not context.masks_are_cheap or s.shared:
+    if not s.contiguous or not s.kept or not context.masks_are_cheap(s.lanes) or s.shared:
         raise NotApplicable("memory is not contiguous along rows, they share a vector, or vectors have no masks")
     plan = RowReduction(s.lanes, 1, tree=False, masked=True)
     if last.count is not None and s.lanes < last.count <= longest and last.count % whole:
@@ -204,7 +204,7 @@ def single_column(s: Sum, context: PlanContext) -> Version:
 
 def narrow_columns(s: Sum, context: PlanContext) -> Version:
     """For so few columns that all accumulators stay in registers from the first row to the last."""
-    if s.row is None or not s.row.size or not context.masks_are_cheap:
+    if s.row is None or not s.row.size or not context.masks_are_cheap(s.lanes):
         raise NotApplicable("the results are not contiguous in a loop up to a size, or vectors have no masks")
     return Version(VectorAccumulator(s.lanes), ("<=", s.row.size, str(RESULT_VECTORS * s.lanes)), "v")
 
@@ -212,7 +212,7 @@ def narrow_columns(s: Sum, context: PlanContext) -> Version:
 def strips(s: Sum, context: PlanContext) -> Version:
     """For what fits L2: a strip of columns stays in registers from the first row to the last. From memory, the pieces
     of rows would be short streams."""
-    if s.row is None or not context.masks_are_cheap or len(s.summed) > 1:
+    if s.row is None or not context.masks_are_cheap(s.lanes) or len(s.summed) > 1:
         raise NotApplicable("the results are not contiguous in any loop, there are several sums, or no masks")
     fits = context.machine.cache_bytes[-1] * 3 // 4 // DTYPES[s.dtype].bytes           # with what else is read
     counts = s.row.count, s.summed[0].count

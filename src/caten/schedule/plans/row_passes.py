@@ -82,7 +82,7 @@ def gathers(p: RowPasses, context: PlanContext) -> Version:
 
 def outer_loop_vectors(p: RowPasses, context: PlanContext) -> Version:
     """For inner loops that are short or have no contiguous access."""
-    return Version(OuterLoopVectors(p.lanes, len(p.outside), masked=context.masks_are_cheap and not p.gathers))
+    return Version(OuterLoopVectors(p.lanes, len(p.outside), masked=context.masks_are_cheap(p.lanes) and not p.gathers))
 
 
 def many_strips(p: RowPasses, context: PlanContext) -> Version:
@@ -111,7 +111,7 @@ def _strip(p: RowPasses, context: PlanContext) -> int:
 
 
 def _in_strips(p: RowPasses, context: PlanContext, vectors: int) -> OuterLoopVectors:
-    return OuterLoopVectors(p.lanes, len(p.outside), masked=context.masks_are_cheap, vectors=vectors)
+    return OuterLoopVectors(p.lanes, len(p.outside), masked=context.masks_are_cheap(p.lanes), vectors=vectors)
 
 
 def match_passes(program: LoopProgram, chain: Chain, context: PlanContext) -> RowPasses:
