@@ -68,7 +68,7 @@ def test_an_empty_stdin_is_said_to_be_empty(caten: Any) -> None:
 
 @pytest.mark.parametrize(("options", "shows"), [
     (["-O0"], "(opt 0)"), (["-DM=100"], "(bind M 100)"), (["-fno-bounds-check"], "(unchecked)"), (["-fno-reassociate"], "(in-order)"), (["-g"], "(lines)"),
-    (["-march=x86_64_v3"], "x86_64_v3"), (["-fopenmp"], '(config OMP "1")'), (["--config", "OMP=1"], '(config OMP "1")'),
+    (["-march=x86_64_v2"], "x86_64_v2"), (["-fopenmp"], '(config OMP "1")'), (["--config", "OMP=1"], '(config OMP "1")'),
     (["-r", "gcc"], "(target \"gcc\""),
     (["-fstrided=A"], "A_stride0"),
 ])
