@@ -159,7 +159,17 @@ class Valuation(ABC):
         sums = self._compared_sums(expr.dtype)
         if not sums:
             return None
-        whole, own = linear(expr), canonical(expr)
+        own, asked = canonical(expr), self.memo.setdefault("compared", set())
+        if own in asked:                                       # the range of the other sum may ask for this one again
+            return None
+        asked.add(own)
+        try:
+            return self._equal_sum(linear(expr), own, expr.dtype, sums)
+        finally:
+            asked.remove(own)
+
+    def _equal_sum(self, whole: Linear, own: Expr, dtype: str, sums: list[tuple[Expr, Linear]]) -> Linear | None:
+        """The value of the sum `whole` from one of `sums`."""
         for atom, value in sums:
             if atom is own:
                 continue
@@ -168,9 +178,9 @@ class Valuation(ABC):
             if least == most:                                  # a variable of one value, such as r where r = 1
                 gap = constant(least)
             if len(gap.terms) < len(whole.terms):
-                form = of_atom(atom) + self.linear(expression(gap, expr.dtype))
+                form = of_atom(atom) + self.linear(expression(gap, dtype))
                 lo, hi = self.interval(form)                   # no proof: such sums are many, few matter
-                if DTYPES[expr.dtype].least <= lo and hi <= DTYPES[expr.dtype].greatest:
+                if DTYPES[dtype].least <= lo and hi <= DTYPES[dtype].greatest:
                     return form
         return None
 
