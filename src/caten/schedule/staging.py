@@ -94,7 +94,8 @@ class Tile:
         if not self.guards:
             return loops
         known = shapes(self.program) | {local.name: local.shape}
-        return without_guards(loops, set(self.guards), local.name, known, context_at(self.program, self.found))
+        folded = frozenset([loop.name for loop in self.axes if not mentions(self.ref, (loop.name,))])
+        return without_guards(loops, set(self.guards), local.name, known, context_at(self.program, self.found), folded)
 
     def _load(self) -> Expr:
         """The element, or zero if a condition fails."""

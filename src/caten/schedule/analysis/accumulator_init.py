@@ -55,11 +55,11 @@ def beginning(program: LoopProgram, found: For, ref: Aref, axes: Sequence[For], 
     conds, outside = conditions_around(program, way[level:], found, shared), context_at(program, nest)
     if use_count(nest, ref.buffer) > use_count(found, ref.buffer):
         raise ValueError(f"{ref.buffer} is also used outside of '{found.name}'")
-    context = context_at(program, found)
     sums = [loop for loop in around if not mentions(ref, (loop.name,))]
     for loop in sums:
         if not is_of_the_call(program, (loop.lo, loop.hi), shared) or not is_const(loop.step, 1):
             raise ValueError(f"'{loop.name}' does not sum the same for every element")
+    context = reduce(Context.given, conds, outside)
     reason = obstacle_to_cover(ref, region, [*[loop for loop in around if loop not in sums], *axes], context)
     if reason is not None:
         raise ValueError(reason)
@@ -89,11 +89,10 @@ def without(program: LoopProgram, other: For, conds: Sequence[Expr], sums: Seque
 def obstacle_to_cover(ref: Aref, region: Region, loops: Sequence[For], context: Context) -> str | None:
     """Why nested loops do not access each element of a region exactly once; None if they do. They do if each index is a
     mixed-radix number whose digits are loops; a digit ends at its radix or, in the last tile, at the edge of the
-    region."""
+    region. `context`: around the loops, which may have no iteration."""
     for loop in loops:
         if not is_const(loop.lo, 0) or not is_const(loop.step, 1):
             return f"'{loop.name}' does not count from 0"
-        context = context.inside(loop)
         if sum(1 for i in ref.index if mentions(i, (loop.name,))) != 1:
             return f"'{loop.name}' does not move one index of {ref}"
     for i, extent in region.within(ref.index):
@@ -105,7 +104,7 @@ def obstacle_to_cover(ref: Aref, region: Region, loops: Sequence[For], context: 
         reason = _not_all(i, extent, sorted(digits, key=lambda d: -d[0]), context)
         if reason is not None:
             return reason
-        context = context.given(Op("lt", (i, extent)))
+        context = reduce(Context.inside, [loop for _, loop in digits], context).given(Op("lt", (i, extent)))
     return None
 
 
@@ -125,6 +124,7 @@ def _not_all(value: Expr, count: Expr, digits: list[tuple[int, For]], context: C
         reached = loop.hi is whole or is_const(loop.hi, place // stride)
         if not reached and not context.proves(Op("le", (left, loop.hi * stride))):
             return f"'{loop.name}' does not reach all elements"
+        context = context.inside(loop)
         left = canonical(Op("min", (left - Var(loop.name, "i64") * stride, index(stride))))
         place = stride
     return None

@@ -122,20 +122,20 @@ def _end(cond: Expr, name: str) -> Expr | None:
 
 
 def without_guards(stmts: tuple[Stmt, ...], guards: set[Expr], tile: str, known: dict[str, tuple[Expr, ...]],
-                   context: Context) -> tuple[Stmt, ...]:
+                   context: Context, folded: frozenset[str] = frozenset()) -> tuple[Stmt, ...]:
     """Remove guards that the loads and stores of a tile repeat, around statements that write only the tile and read in
     bounds. Tile elements beyond the edge then hold values that are never stored. If a sum of floats reads out of
     bounds without its guards, only these reads keep them: elements beyond the edge are 0, and no lane has to keep its
-    sum."""
+    sum. Not if the guards mention one of the loops `folded`, along which the elements are added up."""
     out: list[Stmt] = []
     for stmt in stmts:
         match stmt:
             case For(body=body):
-                out.append(stmt.replace(body=without_guards(body, guards, tile, known, context.inside(stmt))))
+                out.append(stmt.replace(body=without_guards(body, guards, tile, known, context.inside(stmt), folded)))
             case If(cond=cond, then=then, otherwise=()):
-                then = without_guards(then, guards, tile, known, context)
+                then = without_guards(then, guards, tile, known, context, folded)
                 if guards.issuperset(conjuncts(cond)):
-                    free = [_without_guard(s, cond, tile, known, context) for s in then]
+                    free = [_without_guard(s, cond, tile, known, context, folded) for s in then]
                     out.extend([s for s in free if s is not None] if None not in free else [If(cond, then)])
                 else:
                     out.append(If(cond, then))
@@ -144,8 +144,8 @@ def without_guards(stmts: tuple[Stmt, ...], guards: set[Expr], tile: str, known:
     return tuple(out)
 
 
-def _without_guard(stmt: Stmt, cond: Expr, tile: str, known: dict[str, tuple[Expr, ...]],
-                   context: Context) -> Stmt | None:
+def _without_guard(stmt: Stmt, cond: Expr, tile: str, known: dict[str, tuple[Expr, ...]], context: Context,
+                   folded: frozenset[str]) -> Stmt | None:
     """A statement without the guard `cond`, which its reads keep if they have to; None if it needs the guard."""
     if not isinstance(stmt, Setf | Incf) or not isinstance(stmt.ref, Aref) or stmt.ref.buffer != tile:
         return None
@@ -153,10 +153,11 @@ def _without_guard(stmt: Stmt, cond: Expr, tile: str, known: dict[str, tuple[Exp
                and not is_shown_inside(ref, known[ref.buffer], context)]
     if not outside:
         return stmt
-    if stmt.ref in outside or not isinstance(stmt, Incf) or not _is_product_of_elements(stmt.value):
+    if not isinstance(stmt, Incf) or stmt.fn != "add" or not _is_product_of_elements(stmt.value):
         return None
-    if any(ref.variables.isdisjoint(cond.variables) for ref in outside):
-        return None                                            # the guard says nothing about its place
+    apart = [ref for ref in outside if ref.variables.isdisjoint(cond.variables)]     # the guard is not about their place
+    if apart or stmt.ref in outside or mentions(cond, folded):
+        return None
     return stmt.replace(value=substitute(stmt.value, {
         ref: Op("where", (cond, ref, number(0, ref.dtype))) for ref in outside}))
 
