@@ -155,7 +155,7 @@ def _without_guard(stmt: Stmt, cond: Expr, tile: str, known: dict[str, tuple[Exp
         return stmt
     if not isinstance(stmt, Incf) or stmt.fn != "add" or not _is_product_of_elements(stmt.value):
         return None
-    apart = [ref for ref in outside if ref.variables.isdisjoint(cond.variables)]     # the guard is not about their place
+    apart = [ref for ref in outside if ref.variables.isdisjoint(cond.variables)]       # the guard says nothing of them
     if apart or stmt.ref in outside or mentions(cond, folded):
         return None
     return stmt.replace(value=substitute(stmt.value, {
