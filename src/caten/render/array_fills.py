@@ -8,7 +8,7 @@ from ..loop.statements import ONE, ZERO, Aref, For, Setf
 from .c_scope import Scope
 from .linear_offsets import product
 
-OTHERS = ("bool", "complex")
+NO_NUMBERS = ("bool", "complex")
 
 
 def filled_array(loop: For, scope: Scope) -> tuple[str, Expr, Const] | None:
@@ -28,7 +28,7 @@ def filled_array(loop: For, scope: Scope) -> tuple[str, Expr, Const] | None:
                 break
         return None
     view = scope.views[name]
-    is_number = not (view.packed or DTYPES[view.dtype].storage or DTYPES[view.dtype].kind in OTHERS)
+    is_number = not (view.packed or DTYPES[view.dtype].storage or DTYPES[view.dtype].kind in NO_NUMBERS)
     if len(at) < 2 or view.strides or view.width or not is_number:
         return None
     axes = {i.name: n for i, n in zip(at, view.shape, strict=True) if isinstance(i, Var)}

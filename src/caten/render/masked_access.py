@@ -1,4 +1,5 @@
-"""Masked vector loads and stores with builtins of clang and gcc, each under a preprocessor condition."""
+"""Masked vector loads and stores, each form under a preprocessor condition: builtins of clang and gcc, and accesses to
+the first lanes where AVX2 has no masks or slow ones."""
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -12,8 +13,6 @@ REGISTERS = (512, 256, 128)
 BITS = {32: ("uint32_t", "(uint32_t)__builtin_ia32_pmovmskb256((bytes)m)", 1),
         16: ("uint32_t", "(uint32_t)__builtin_ia32_pmovmskb128((bytes)m)", 1), 8: ("uint64_t", "(uint64_t)m", 8),
         4: ("uint32_t", "(uint32_t)m", 8)}
-
-
 SMALL = "defined(__AVX2__) && !defined(__AVX512BW__)"       # are there no masks for elements of one and two bytes?
 FIRST_BYTES = f"""
 #if {SMALL}

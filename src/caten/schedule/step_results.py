@@ -166,11 +166,6 @@ class Staged(Made):
     def arrays(self) -> tuple[str, ...]:
         return (self.tile, self.laid) if self.laid else (self.tile,)
 
-    @property
-    def has_whole_tiles(self) -> bool:
-        """Is there a nest for whole tiles?"""
-        return any(not nest.is_edge for nest in self.nests)
-
     def over(self, axis: str, *does: str) -> tuple[str, ...]:
         """The loops over an axis of the tile, in all nests or in those with this role."""
         return _over(self.nests, axis, does)
