@@ -8,13 +8,17 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from caten import api, cores
 from caten.collector import COLLECTIONS
+from caten.functions.op_function import op
 from caten.runtime import discover
+from daten import settings
 
 OF_VALUES = frozenset(("daten", "frontend", "functions", "gradients", "ops", "tensor"))
 COMPILERS = frozenset(("cc", "gcc", "clang", "zig", "c++", "g++", "nvcc"))
@@ -32,6 +36,8 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.set_threshold(*COLLECTIONS)
     if config.getoption("--no-compilers"):
         sys.addaudithook(refuse_compilers)
+    if "PYTEST_XDIST_WORKER" in os.environ:        # the other cores have workers of their own, which processes that help one would only delay
+        cores.available = lambda: 1
     os.environ["CATEN_STRICT"] = "1"               # what a user's build would go on after fails a test
     if (cache := getattr(config, "cache", None)) is not None:                # None: -p no:cacheprovider
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -75,11 +81,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(autouse=True)
 def compiled_as_written(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By day, what is about values is compiled at -O0, in a fifth of the time. The nets of tests/nets, and the nightly runs, have clang optimise."""
+    """By day, what is about values is compiled as it is written, in a third of the time: by caten at -O1, by clang at -O0, unless a test says
+    otherwise. The nets of tests/nets, and the nightly runs, compile as users do; so do tests marked `scheduled`, but for clang's -O0."""
     folder = request.path.relative_to(Path(__file__).parent).parts[0]
-    if folder in OF_VALUES and not request.config.getoption("--nightly"):
-        clang = type(discover.find("clang"))
-        monkeypatch.setattr(clang, "config", {**clang.config, "OPT": replace(clang.config["OPT"], default=0)})
+    if folder not in OF_VALUES or request.config.getoption("--nightly"):
+        return
+    clang = type(discover.find("clang"))
+    monkeypatch.setattr(clang, "config", {**clang.config, "OPT": replace(clang.config["OPT"], default=0)})
+    if request.node.get_closest_marker("scheduled") is None:
+        where, usual = signature(api.compile).parameters, api.compile.__defaults__ or ()
+        position = [p.name for p in where.values() if p.default is not p.empty and p.kind is p.POSITIONAL_OR_KEYWORD].index("opt")
+        monkeypatch.setattr(api.compile, "__defaults__", (*usual[:position], 1, *usual[position + 1:]))
+        monkeypatch.setitem(op.__kwdefaults__, "opt", 1)
+        monkeypatch.setattr(settings, "_CURRENT", [replace(settings.options(), opt=1)])
 
 
 @pytest.fixture

@@ -32,6 +32,7 @@ from caten.tensor.values import (
 
 from .extents import GraphExtents, Meanings, Recipe, groups_of
 from .graph import Call, Constant, Ref, in_order
+from .settings import options
 from .templates import Barrier, ByHand, Reshape, Template
 
 Key = tuple[object, ...]
@@ -104,7 +105,8 @@ class _Assembling:
         self.facts: list[Node] = [Size(v.name) for v in graph.sizes]
         programs = [c.template.program for c in calls if isinstance(c.template, Template)]
         target = next((f for program in programs for f in program.all(Target)), None)
-        base = TensorProgram("Graph", (*self.buffers, *self.facts, *([target] if target is not None else []), Opt(2)))
+        facts = (*self.facts, *([target] if target is not None else []), Opt(options().opt))
+        base = TensorProgram("Graph", (*self.buffers, *facts))
         self.base, self.context = base, Context.of(base)
         self.table = ValueTable(base)
         self.table.names.taken.update(taken)

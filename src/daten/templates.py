@@ -200,8 +200,9 @@ def of_spec(spec: SpecText, name: str, instance: Instance) -> Template:
     """The template of an operator of a spec."""
     def raised() -> TensorProgram:
         instances = (instance,) if instance.arrays or instance.attributes else ()
-        (op,) = loading.loaded([spec], replace(options(), instances=instances, only=(name,)))
-        program = driver.advance(op, "tensor", options())
+        own = replace(options(), opt=max(1, options().opt))       # at -O0 loops stay loops: nothing would be fused
+        (op,) = loading.loaded([spec], replace(own, instances=instances, only=(name,)))
+        program = driver.advance(op, "tensor", own)
         assert isinstance(program, TensorProgram)
         return program
     declared = declaration_of(spec, name)

@@ -131,7 +131,8 @@ def test_explain_says_what_was_tried_and_why_it_was_not_taken(caten: Any) -> Non
                line.endswith(" there is a copy of 'i': 'ic'") for line in lines)
     assert any(re.match(r";       not taken: \(precompute (A_tile\w*)\), because precompute \1: ", line) for line in lines)
     assert caten("render", "-", stdin=told.out).out == caten("render", "-", stdin=plain.out).out
-    assert caten("schedule", "gemm.toml", "-march=x86-64-v3", "--explain", "--verify").out == told.out
+    short = ("schedule", "axpy.toml", "-march=x86-64-v3", "--explain")
+    assert caten(*short, "--verify").out == caten(*short).out
 
 
 def test_explain_where_nothing_was_planned(caten: Any, folder: Path) -> None:

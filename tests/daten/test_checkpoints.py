@@ -20,7 +20,7 @@ X, W, V = rng.standard_normal((6, 4)), rng.standard_normal((4, 4)), rng.standard
 
 @pytest.fixture(autouse=True)
 def numpy_runtime() -> Iterator[None]:
-    daten.use("numpy")
+    daten.use("numpy", opt=daten.settings.options().opt)
     yield
     daten.use()
 

@@ -140,7 +140,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(autouse=True)
 def numpy_runtime() -> Iterator[None]:
     """Nothing is compiled: the values are the same for all runtimes."""
-    daten.use("numpy")
+    daten.use("numpy", opt=daten.settings.options().opt)
     yield
     daten.use()
 

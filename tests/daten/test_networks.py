@@ -35,7 +35,7 @@ class Daten:
 
 @pytest.fixture(autouse=True)
 def numpy_runtime() -> Iterator[None]:
-    daten.use("numpy")
+    daten.use("numpy", opt=daten.settings.options().opt)
     yield
     daten.use()
 

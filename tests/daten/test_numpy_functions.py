@@ -67,7 +67,7 @@ OTHERWISE: dict[str, Callable[[Any], Any]] = {
 
 @pytest.fixture(autouse=True)
 def numpy_runtime() -> Iterator[None]:
-    daten.use("numpy")
+    daten.use("numpy", opt=daten.settings.options().opt)
     yield
     daten.use()
 

@@ -408,3 +408,16 @@ def test_members_that_arrays_of_numpy_have() -> None:
     z = Tensor(np.array([1 + 2j, np.inf - 1j], np.complex64))
     assert [z.real.tolist(), z.imag.tolist()] == [[1, np.inf], [2, -1]]
     assert [z.real.real.tolist(), z.real.imag.tolist()] == [[1, np.inf], [0, 0]]
+
+
+@pytest.mark.parametrize("opt", [0, 1, 2])
+def test_graphs_have_the_level_that_is_asked_for(opt: int) -> None:
+    daten.use(opt=opt)
+    try:
+        a, b = Tensor(np.ones((3, 4))), Tensor(np.ones((4, 5)))
+        loss = (a @ b).tanh().sum()
+        realize(loss, *daten.gradients(loss, [a, b]))
+        ((_, operator),) = [each for known in daten.realization.COMPILED.values() for each in known]
+        assert ("vectorize" in operator.schedule) == (opt == 2)
+    finally:
+        daten.use()

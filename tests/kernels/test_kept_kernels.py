@@ -389,8 +389,8 @@ def test_threads_share_what_is_loaded() -> None:
 # -- --verify -------------------------------------------------------------------------------------------------------------------------------
 
 def test_verified_builds_are_made_anew(makes: list[str]) -> None:
-    compile_(GEMM, opt=2)
-    product = compile_(PRODUCT, opt=2, verify=True)
+    compile_(GEMM)
+    product = compile_(PRODUCT, verify=True)
     assert makes == ["Gemm", "Product", "Gemm"]              # the last one under the names that it was found under
     assert "Product" in product.source
     assert "ct_product" in product.manifest["symbol"]

@@ -57,6 +57,7 @@ def test_values_are_those_of_numpy(body: str, dtype: str, runtime: str) -> None:
                 np.testing.assert_allclose(x, y, rtol=1e-6 if dtype == "complex64" else 1e-14, atol=1e-6 if dtype == "complex64" else 1e-14)
 
 
+@pytest.mark.scheduled
 @pytest.mark.parametrize(("body", "is_vector"), [("np.abs(z)", True), ("complex(np.exp(z.real), z.imag)", True), ("z * z", False), ("np.conj(z)", False)])
 def test_which_loops_are_vectors(body: str, is_vector: bool) -> None:
     gives = "float" if body == "np.abs(z)" else "complex64"

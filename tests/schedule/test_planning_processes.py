@@ -64,7 +64,7 @@ def test_all_processes_plan_as_one_does(monkeypatch: pytest.MonkeyPatch) -> None
         assert log == said
 
 
-@pytest.mark.slice(2)
+@pytest.mark.slice(4)
 @pytest.mark.parametrize("start", ["import sys; sys.exit(1)",                                    # it ends at once
                                    "print('no pickle', flush=True)",
                                    # it is ready, and ends with the first task

@@ -109,7 +109,7 @@ def by_numpy(code: str, arrays: dict[str, np.ndarray], output: str, shape: str) 
 ALL = composites()
 
 
-@pytest.fixture(scope="module", params=[pytest.param(0, marks=pytest.mark.nightly), 2])
+@pytest.fixture(scope="module", params=[0, pytest.param(2, marks=pytest.mark.nightly)])
 def operators(request: pytest.FixtureRequest) -> Any:
     return caten.compile("\n".join([spec(*row) for row in ALL]), runtime="gcc", opt=request.param, config={"OPT": "0"})
 

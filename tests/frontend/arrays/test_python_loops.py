@@ -62,7 +62,7 @@ def by_python(program: PythonProgram, given: dict[str, np.ndarray], outputs: dic
     return [np.asarray(each) for each in (found if isinstance(found, tuple) else (found,))]
 
 
-@pytest.fixture(scope="module", params=[pytest.param(("gcc", 0), marks=pytest.mark.nightly), ("gcc", 2)], ids=["O0", "O2"])
+@pytest.fixture(scope="module", params=[("gcc", 0), pytest.param(("gcc", 2), marks=pytest.mark.nightly)], ids=["O0", "O2"])
 def operators(request: pytest.FixtureRequest) -> Any:
     runtime, opt = request.param
     text = "\n".join([spec(NAMES[name], program) for name, program in PROGRAMS.items()])
