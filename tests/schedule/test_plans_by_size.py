@@ -11,8 +11,8 @@ from test_schedule_plans import SHARED, V4, B, K, M, N, axis, product, total, ve
 
 from caten.core.program import Machine
 from caten.schedule.plans import contractions, maps, reductions, row_passes
-from caten.schedule.plans.contractions import Product
 from caten.schedule.plans.plan import Axis, NestKind
+from caten.schedule.plans.product import Product
 
 TABLE = Path(__file__).parent / "plans_by_size.txt"
 HEADING = """The plans of float32 nests with AVX-512 (x86_64_v4: 32 KiB of L1 cache, 1 MiB of L2 cache), on one thread unless the nest says otherwise.

@@ -13,9 +13,9 @@ from caten.core.program import Machine
 from caten.core.text import flat, read_forms
 from caten.schedule.emit import emit
 from caten.schedule.plans import contractions, gpu, maps, reductions, row_passes, transposes
-from caten.schedule.plans.contractions import Product
 from caten.schedule.plans.parameters import Parameter
 from caten.schedule.plans.plan import Axis, NestKind, NotApplicable, Plan, PlanContext, Version
+from caten.schedule.plans.product import Product
 from caten.schedule.plans.reductions import Sum
 from caten.schedule.plans.versions import MODULES, OUTER_LOOPS, PARAMETERS, PERFECT_NESTS, ROW_PASSES
 

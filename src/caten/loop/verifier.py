@@ -321,9 +321,8 @@ def _expression(expr: Expr, scope: Scope, stmt: Node) -> None:
                     raise _fault("E482", stmt, f"'{name}' is not an array of {dtype or 'any type'}")
                 if not isinstance(stmt, ExternCall) or not any(a is node for a in stmt.args):
                     raise _fault("E482", stmt, f"{text_of(node)} is no number")
-        for kind, check in _CHECKS.items():
-            if isinstance(node, kind):
-                check(node, stmt)
+        if (check := _CHECKS.get(type(node))) is not None:
+            check(node, stmt)
 
 
 def _declaration(name: str, scope: Scope, stmt: Node) -> Node:

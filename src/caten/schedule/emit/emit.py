@@ -6,9 +6,10 @@ from typing import Any
 
 from ..analysis.classify import Chain, Contraction, contraction
 from ..draft import Draft
-from ..plans.contractions import PackedConvolution, PackedGemm, StreamedGemm, UnpackedGemm
+from ..plans.contractions import StreamedGemm, UnpackedGemm
 from ..plans.gpu import ColumnsInBlocks, GroupPerRow, GroupReduction, SharedGemm, SharedTranspose, ThreadPerElement
 from ..plans.maps import ScalarLoops, VectorLoop
+from ..plans.packed_products import PackedConvolution, PackedGemm
 from ..plans.plan import NotApplicable, Plan, PlanContext
 from ..plans.reductions import (
     ColumnReduction,

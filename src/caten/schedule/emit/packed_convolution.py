@@ -10,7 +10,7 @@ from ...loop.statements import Aref
 from ..analysis.classify import Chain, Contraction, fastest_axis
 from ..analysis.loop_queries import mentions
 from ..draft import Copies, Draft
-from ..plans.contractions import PackedConvolution
+from ..plans.packed_products import PackedConvolution
 from ..plans.plan import PlanContext
 from ..step_results import Staged, Unguarded
 from .common_steps import (

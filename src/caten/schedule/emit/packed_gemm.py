@@ -8,7 +8,7 @@ from ...loop.statements import Aref, Vref
 from ..analysis.classify import Chain, Contraction
 from ..analysis.loop_queries import locals_in, trip_count
 from ..draft import Draft
-from ..plans.contractions import PackedGemm
+from ..plans.packed_products import PackedGemm
 from ..plans.plan import PlanContext
 from ..step_results import Staged
 from .common_steps import (
