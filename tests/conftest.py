@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from inspect import signature
 from pathlib import Path
@@ -79,21 +79,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=late)
 
 
-@pytest.fixture(autouse=True)
-def compiled_as_written(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By day, what is about values is compiled as it is written, in a third of the time: by caten at -O1, by clang at -O0, unless a test says
-    otherwise. The nets of tests/nets, and the nightly runs, compile as users do; so do tests marked `scheduled`, but for clang's -O0."""
-    folder = request.path.relative_to(Path(__file__).parent).parts[0]
-    if folder not in OF_VALUES or request.config.getoption("--nightly"):
-        return
-    clang = type(discover.find("clang"))
-    monkeypatch.setattr(clang, "config", {**clang.config, "OPT": replace(clang.config["OPT"], default=0)})
-    if request.node.get_closest_marker("scheduled") is None:
-        where, usual = signature(api.compile).parameters, api.compile.__defaults__ or ()
-        position = [p.name for p in where.values() if p.default is not p.empty and p.kind is p.POSITIONAL_OR_KEYWORD].index("opt")
-        monkeypatch.setattr(api.compile, "__defaults__", (*usual[:position], 1, *usual[position + 1:]))
-        monkeypatch.setitem(op.__kwdefaults__, "opt", 1)
-        monkeypatch.setattr(settings, "_CURRENT", [replace(settings.options(), opt=1)])
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """By day, what is about values is compiled as it is written, in a third of the time: by caten at -O1, by clang and gcc at -O0, unless a test
+    says otherwise. The nets of tests/nets, and the nightly runs, compile as users do; so do tests marked `scheduled`, but for the -O0."""
+    folder = item.path.relative_to(Path(__file__).parent).parts[0]
+    with pytest.MonkeyPatch.context() as patch:
+        if folder in OF_VALUES and not item.config.getoption("--nightly"):
+            for kind in (type(discover.find("clang")), type(discover.find("gcc"))):
+                patch.setattr(kind, "config", {**kind.config, "OPT": replace(kind.config["OPT"], default=0)})
+            if item.get_closest_marker("scheduled") is None:
+                where, usual = signature(api.compile).parameters, api.compile.__defaults__ or ()
+                position = [p.name for p in where.values() if p.default is not p.empty and p.kind is p.POSITIONAL_OR_KEYWORD].index("opt")
+                patch.setattr(api.compile, "__defaults__", (*usual[:position], 1, *usual[position + 1:]))
+                patch.setitem(op.__kwdefaults__, "opt", 1)
+                patch.setattr(settings, "_CURRENT", [replace(settings.options(), opt=1)])
+        return (yield)
 
 
 @pytest.fixture

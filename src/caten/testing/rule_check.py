@@ -19,6 +19,7 @@ from ..core.text import show
 from ..errors import CatenError, Diagnostic, Place, ToolError, error
 from ..frontend.op import OpProgram, Rewrite
 from ..options import Options
+from ..runtime import work_formulas
 from ..runtime.library_cache import key as hashed
 from ..runtime.manifest import operators
 from ..runtime.protocol import Unavailable
@@ -26,7 +27,8 @@ from ..schedule.planning_log import Entry, Rewritten
 from .outcomes import EMPTY, Report
 from .runner import run_cases
 
-LEAST = (0, 20)                     # small sizes from here on, besides 1 and 0
+LARGER = (20, 15, 10, 5)            # sizes from here on are tried besides small ones, 1 and 0: the largest of them
+MOST_STEPS = 1 << 27                # that take no more steps than this, a second or less
 
 
 def check_rules(program: Program, options: Options, compiled: bool = True) -> None:
@@ -82,10 +84,12 @@ def _run(rule: Rewrite, op: OpProgram, options: Options) -> None:
 
 
 def _cases(op: OpProgram, built: Built) -> Iterator[Case]:
-    """Small sizes, different ones; then all 1, and each of them 0, where the conditions allow it."""
+    """Small sizes, different ones, and larger ones; then all 1, and each of them 0, where the conditions allow it."""
     described = next(m for m in operators(built.manifest) if m["op"] == op.name)
-    first = small_sizes(described)
-    tried = [first, *[small_sizes(described, least) for least in LEAST[1:]], dict.fromkeys(op.sizes, 1)]
+    first, steps = small_sizes(described), work_formulas.steps(op)
+    larger = [sizes for sizes in [small_sizes(described, least) for least in LARGER]
+              if work_formulas.at(steps, sizes) <= MOST_STEPS]
+    tried = [first, *larger[:1], dict.fromkeys(op.sizes, 1)]
     tried += [first | {size: 0} for size in op.sizes]
     for n, sizes in enumerate(tried):
         if all(evaluate(r.cond, sizes) for r in op.all(Require)):
