@@ -5,13 +5,16 @@ import ctypes
 import subprocess
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import caten
+from caten.core.program import Case
 from caten.errors import CatenError
-from caten.runtime import discover
+from caten.runtime import discover, work_formulas
+from caten.testing import rule_check
 from spec_texts import MAP
 
 C = """int calls;
@@ -112,3 +115,19 @@ def test_a_rule_is_tried_once_for_each_state_of_the_library(product: ctypes.CDLL
     caten.compile(SPEC.replace("(float 1)", "(float 1.0)").replace("Layer", "Third"))     # the same rule, written otherwise
     caten.compile(SPEC.replace("A @ B", "np.matmul(A, B)").replace("(int32 N) C", "(int32 (+ N 0)) C"))
     assert tried == ["product", "product"]
+
+
+def test_sizes_are_those_of_a_second_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty and more along each of the five axes of a convolution would be seven thousand million steps."""
+    taken: list[int] = []
+
+    def run_cases(built: Any, options: Any) -> list[Any]:
+        (op,) = built.ops
+        (case,) = op.all(Case)
+        taken.append(work_formulas.at(work_formulas.steps(op), {s.name: int(s.value) for s in case.sizes}))
+        return []
+    monkeypatch.setenv("CATEN_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(rule_check, "run_cases", run_cases)
+    caten.check('include = ["winograd.toml"]\n' + MAP.split("[rewrite]")[0])
+    assert 1 << 24 < max(taken) <= rule_check.MOST_STEPS
+    assert len(taken) > 5
