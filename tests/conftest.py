@@ -89,9 +89,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
             for kind in (type(discover.find("clang")), type(discover.find("gcc"))):
                 patch.setattr(kind, "config", {**kind.config, "OPT": replace(kind.config["OPT"], default=0)})
             if item.get_closest_marker("scheduled") is None:
-                where, usual = signature(api.compile).parameters, api.compile.__defaults__ or ()
-                position = [p.name for p in where.values() if p.default is not p.empty and p.kind is p.POSITIONAL_OR_KEYWORD].index("opt")
-                patch.setattr(api.compile, "__defaults__", (*usual[:position], 1, *usual[position + 1:]))
+                given = [p for p in signature(api.compile).parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD and p.default is not p.empty]
+                patch.setattr(api.compile, "__defaults__", tuple([1 if p.name == "opt" else p.default for p in given]))
                 patch.setitem(op.__kwdefaults__, "opt", 1)
                 patch.setattr(settings, "_CURRENT", [replace(settings.options(), opt=1)])
         return (yield)

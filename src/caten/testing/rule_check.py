@@ -27,8 +27,8 @@ from ..schedule.planning_log import Entry, Rewritten
 from .outcomes import EMPTY, Report
 from .runner import run_cases
 
-LARGER = (20, 15, 10, 5)            # sizes from here on are tried besides small ones, 1 and 0: the largest of them
-MOST_STEPS = 1 << 27                # that take no more steps than this, a second or less
+LARGER = (20, 15, 10, 5)            # besides small sizes, 1 and 0: the first of these from which on sizes take at most
+MOST_STEPS = 1 << 27                # so many steps of the reference, which are less than a second
 
 
 def check_rules(program: Program, options: Options, compiled: bool = True) -> None:
@@ -87,9 +87,9 @@ def _cases(op: OpProgram, built: Built) -> Iterator[Case]:
     """Small sizes, different ones, and larger ones; then all 1, and each of them 0, where the conditions allow it."""
     described = next(m for m in operators(built.manifest) if m["op"] == op.name)
     first, steps = small_sizes(described), work_formulas.steps(op)
-    larger = [sizes for sizes in [small_sizes(described, least) for least in LARGER]
-              if work_formulas.at(steps, sizes) <= MOST_STEPS]
-    tried = [first, *larger[:1], dict.fromkeys(op.sizes, 1)]
+    larger = next((sizes for least in LARGER if work_formulas.at(
+        steps, sizes := small_sizes(described, least)) <= MOST_STEPS), first)
+    tried = [first, larger, dict.fromkeys(op.sizes, 1)]
     tried += [first | {size: 0} for size in op.sizes]
     for n, sizes in enumerate(tried):
         if all(evaluate(r.cond, sizes) for r in op.all(Require)):
