@@ -62,6 +62,11 @@ class Sight:
         """Loops whose lengths are numbers."""
         return [loop.name for loop in loops_in(self.node) if isinstance(canonical(loop.hi - loop.lo), Const)]
 
+    @cached_property
+    def guarded(self) -> list[str]:
+        """Loops around a condition."""
+        return [loop.name for loop in loops_in(self.node) if any(isinstance(n, If) for n in loop.unique())]
+
     def inside(self, name: str) -> list[str]:
         """The loops inside a loop."""
         return [loop.name for loop in loops_in(self.by_name[name].body)] if name in self.by_name else []
@@ -162,6 +167,9 @@ class Drawer:
 
     def _jam(self) -> Sequence[Any]:
         return [self._loop([name for name in self.see.constant if self.see.inside(name)] or self.see.constant)]
+
+    def _partition(self) -> Sequence[Any]:
+        return [self._loop(self.see.guarded)]
 
     def _unroll(self) -> Sequence[Any]:
         return [self._loop(self.see.constant), *self.pick(((), ("mark",), ("full",)))]

@@ -24,7 +24,7 @@ from .plans.parameters import DEFAULTS, Choices, Parameter
 from .plans.plan import NotApplicable
 from .script import Step, StepRefused
 from .single_nest import Apart, apart
-from .step_results import Jammed, Made, OneLoop, Specialized, Split, Staged
+from .step_results import Jammed, Made, OneLoop, Partitioned, Specialized, Split, Staged
 
 # Codes of steps that a program does not allow; with others a step is malformed.
 REFUSED = ("E51", "E52", "E53", "E54")
@@ -108,6 +108,10 @@ class Draft:
     def stage(self, at: str, buffer: str, how: str, space: str, *axes: str) -> Staged:
         """Stage the footprint of a loop in a buffer as a local tile."""
         return self._made(Staged, "stage", at, buffer, how, space, *axes)
+
+    def partition(self, loop: str) -> Partitioned:
+        """Split a loop where the conditions in it cease to hold."""
+        return self._made(Partitioned, "partition", loop)
 
     def jam(self, loop: str) -> tuple[str, ...]:
         """Move a loop into those inside it. Returns the loops that it became."""

@@ -26,6 +26,7 @@ from .primitives.jam import jam
 from .primitives.merge import merge
 from .primitives.pad import pad
 from .primitives.parallel import parallel
+from .primitives.partition import partition
 from .primitives.precompute import precompute
 from .primitives.prefetch import prefetch
 from .primitives.prefetch_at import prefetch_at
@@ -92,6 +93,7 @@ PRIMITIVES: dict[str, Primitive] = {
     "hoist": Primitive(hoist, ("loop",)),
     "unroll": Primitive(unroll, ("loop",), (("mark", "full"),)),
     "jam": Primitive(jam, ("loop",)),
+    "partition": Primitive(partition, ("loop",), ("name",)),
     "vectorize": Primitive(vectorize, ("loop",)),
     "parallel": Primitive(parallel, ("loop",)),
     "bind": Primitive(bind, ("loop", MARKS)),
@@ -130,7 +132,7 @@ class StepRefused(CatenError):
 
 def apply(program: LoopProgram, steps: Iterable[Any], verify: bool = False) -> LoopProgram:
     """Apply `steps`, and record them in the Schedule fact of the program. Raises CatenError E50x for a malformed step,
-    E51x to E537 and E540 for a refused one, and, with `verify`, E48x for one after which the verifier fails."""
+    E51x to E537, E540 and E541 for a refused one, and, with `verify`, E48x for one after which the verifier fails."""
     done: list[Step] = []
     for step in steps:
         words = tuple([plain(word) for word in step])

@@ -48,6 +48,20 @@ class Split(Made):
 
 
 @frozen
+class Partitioned(Made):
+    """The loop over the iterations in which a condition may fail, the loops inside it by the original names, and its
+    arrays."""
+
+    rest: str
+    copies: Names
+    arrays: tuple[str, ...] = ()
+
+    @property
+    def loops(self) -> tuple[str, ...]:
+        return (self.rest, *self.copies.values())
+
+
+@frozen
 class OneLoop(Made):
     """The fused loop, or the second loop after fission."""
 

@@ -13,8 +13,8 @@ from .script import Step, StepRefused, apply, plain, written
 
 def apply_asked(program: LoopProgram, steps: Iterable[Any], verify: bool = False) -> LoopProgram:
     """Apply the steps of a spec or file, and verify at the end, or after every step if `verify`. Raises CatenError E50x
-    for a malformed step, E51x to E537 and E540 for one that its primitive refuses, and E538 for the first after which
-    the verifier fails. Faults before the first step are left to the verifier of the level."""
+    for a malformed step, E51x to E537, E540 and E541 for one that its primitive refuses, and E538 for the first after
+    which the verifier fails. Faults before the first step are left to the verifier of the level."""
     steps = tuple(steps)
     made = None if verify else apply(program, steps)
     if made is None or _fault(made) is not None:

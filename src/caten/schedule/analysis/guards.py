@@ -98,7 +98,7 @@ def shortened(loops: list[For], conds: tuple[Expr, ...], body: tuple[Stmt, ...])
     rest: list[Expr] = []
     for cond in conds:
         name = next((loop.name for loop in reversed(loops) if mentions(cond, (loop.name,))), "")
-        end = _end(cond, name) if name else None
+        end = end_of(cond, name) if name else None
         if end is not None:
             ends[name] = Op("min", (ends[name], end))
         else:
@@ -109,7 +109,7 @@ def shortened(loops: list[For], conds: tuple[Expr, ...], body: tuple[Stmt, ...])
     return (wrapped(body, tuple(around)),) if around else body
 
 
-def _end(cond: Expr, name: str) -> Expr | None:
+def end_of(cond: Expr, name: str) -> Expr | None:
     """The iteration in which a condition ceases to hold: (< (+ (* 2 i) a) b) does at (b - a - 1) div 2 + 1. None if
     unknown."""
     match cond:

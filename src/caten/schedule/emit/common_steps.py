@@ -38,7 +38,12 @@ def vectorize_tile(draft: Draft, group: str, lane: str, *tiles: Staged) -> None:
     for name in (lane, *[name for tile in tiles for name in tile.over(lane)]):
         draft.take("vectorize", name)
     if group:
-        draft.take("unroll", group)
+        unroll_tile(draft, group, *tiles)
+
+
+def unroll_tile(draft: Draft, group: str, *tiles: Staged) -> None:
+    """Unroll the loop `group`, and the loops over the elements of its tiles."""
+    draft.take("unroll", group)
     does = {nest.loops[group]: nest.does for tile in tiles for nest in tile.nests if group in nest.loops}
     for name in does:
         draft.take("unroll", name, *(["full"] if does[name] == "halve" else []))
@@ -164,22 +169,17 @@ def _start_from_first_sum(draft: Draft, loop: str, buffer: str, axes: tuple[str,
     return staged
 
 
-def vectorize_sum(draft: Draft, out: Aref, lanes: int, tile: tuple[str, ...], k: str, context: PlanContext) -> None:
-    """Keep a vector accumulator for each element of a tile, inside the sum over `k`. `tile`: its loops."""
-    made = draft.split(k, lanes)
-    sums = draft.stage(made.outer, out.buffer, "partial", "register", *tile, made.inner)
-    for lane in (made.inner, *sums.over(made.inner)):
-        draft.take("vectorize", lane)
-    for axis in tile:
-        for loop in (axis, *sums.over(axis)):
-            draft.take("unroll", loop)
-    if context.machine.has_fma and is_float(out.dtype):
-        draft.take("contract", made.outer)
-    if made.tail and context.masks_are_cheap(lanes):
-        _, lane = draft.split_whole(made.tail, lanes, "pad")
-        draft.take("vectorize", lane)
-        for axis in tile:
-            draft.take("unroll", made.copies[axis])
+def vectorize_sum(draft: Draft, total: Aref, lanes: int, k: str, context: PlanContext) -> None:
+    """Add up the terms of the sum over `k` in a vector accumulator, whose lanes are then added to the scalar `total`.
+    With masks, the terms after the last full vector go into the same accumulator."""
+    made = draft.split(k, lanes, *(["pad"] if context.masks_are_cheap(lanes) else []))
+    outer, lane = made.outer, made.inner
+    sums = draft.stage(outer, total.buffer, "partial", "register", lane)
+    use_fma(draft, outer, total, context)
+    if any(isinstance(n, If) for n in draft.loop(lane).body):
+        draft.take("vectorize", draft.partition(outer).copies[lane])
+    for name in (lane, *sums.over(lane)):
+        draft.take("vectorize", name)
 
 
 def stage_partial_sums(draft: Draft, outer: str, buffer: str, loops: tuple[str, ...], tree: bool) -> Staged:

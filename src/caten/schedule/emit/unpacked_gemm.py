@@ -2,16 +2,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from functools import partial
+from math import prod
 
 from ...core.expr import Const
+from ...loop.statements import Aref
 from ..analysis.classify import Chain, Contraction
-from ..analysis.loop_queries import trip_count
+from ..analysis.loop_queries import trip_count, writes
 from ..draft import Draft
 from ..plans.contractions import StreamedGemm, UnpackedGemm
-from ..plans.plan import PlanContext
-from .common_steps import accumulate_in_registers, reorder, vectorize_loop, vectorize_sum
+from ..plans.plan import NotApplicable, PlanContext
+from .common_steps import accumulate_in_registers, reorder, unroll_tile, use_fma, vectorize_loop, vectorize_sum
 
+MASKED_VECTORS = 2              # of a tile: a load crosses cache lines even where all of its lanes are off
 ACCUMULATORS = 8                # that hide the latency of two multiply-adds per cycle
 
 
@@ -22,25 +25,27 @@ def emit_unpacked_gemm(draft: Draft, chain: Chain, c: Contraction, plan: Unpacke
     i, j, k = c.rows[-1], c.columns[-1], c.sums[-1]
     if plan.columns_outer:
         reorder(draft, chain, (j, i, k))
-        _panels(draft, c, plan, j, i, k, context)
+        _keep_elements(draft, c.out, plan, k, context)
+        _panels(draft, plan, j, i, k, context)
         return
     reorder(draft, chain, (*c.batch, i, j, k))
     if plan.transpose_right:
         draft.stage(i, c.right.buffer, "read", "scratch", *((k, j) if plan.lanes_along == "columns" else (j, k)))
+    _keep_elements(draft, c.out, plan, k, context)
     shared = False
     for height in plan.heights:
         if _is_shorter(draft, i, height):
             continue
         rows = draft.split(i, height)
-        draft.take("reorder", j, k, rows.inner)
+        draft.take("reorder", j, rows.inner)
         if context.threads and not shared:
             draft.parallelize_two(*c.batch, rows.outer)
             shared = True
-        _tile_columns(draft, c, plan, (rows.inner,), j, k, context)
+        _tile_columns(draft, plan, (rows.inner,), j, k, context)
         if not rows.tail:
             return
-        i, j, k = rows.tail, rows.copies[j], rows.copies[k]
-    _tile_columns(draft, c, plan, (), j, k, context)
+        i, j, k = rows.tail, rows.copies[j], rows.copies.get(k, "")
+    _tile_columns(draft, plan, (), j, k, context)
 
 
 def emit_streamed_gemm(draft: Draft, chain: Chain, c: Contraction, plan: StreamedGemm, context: PlanContext) -> None:
@@ -58,26 +63,28 @@ def emit_streamed_gemm(draft: Draft, chain: Chain, c: Contraction, plan: Streame
     kept = draft.stage(k, c.out.buffer, "accumulate", "scratch", tiles, i, made.inner)
     for name in kept.usual(made.inner):
         vectorize_loop(draft, name, plan.lanes)
-    steps = draft.split(k, plan.depth)
-    inside = replace(c, out=c.out.replace(buffer=kept.tile))
+    steps, packed = draft.split(k, plan.depth), c.out.replace(buffer=kept.tile)
     draft.take("reorder", steps.outer, tiles, i, made.inner, steps.inner)
     left = draft.stage(steps.outer, c.left.buffer, "read", "scratch", steps.outer, i, steps.inner)
     for name in left.usual(steps.inner):
         draft.try_steps(("vectorize", name))
     draft.try_steps(("prefetch_at", tiles, steps.outer, c.right.buffer, 1))
-    _tile_rows(draft, inside, tile, made.inner, i, steps.inner, context)
+    _keep_elements(draft, packed, tile, steps.inner, context)
+    _tile_rows(draft, tile, made.inner, i, steps.inner, context)
     if steps.tail:
         column = steps.copies[made.inner]
         draft.take("reorder", steps.copies[tiles], steps.copies[i], column, steps.tail)
-        _keep_tile(draft, inside, tile, (column,), steps.tail, context)                # few rows of B are left
+        _keep_elements(draft, packed, tile, steps.tail, context)
+        _jam_tile(draft, tile, (column,), steps.tail, context, chains=False)           # few rows of B are left
     if made.tail:
         j, k, i = made.tail, made.copies[k], made.copies[i]
         vectors = _most_vectors(tile, plan.rows, (plan.columns,))
-        column = draft.split_whole(j, vectors * plan.lanes, "pad")[1]
-        _tile_rows(draft, c, tile, column, i, k, context)
+        draft.take("reorder", j, i, k)
+        _keep_elements(draft, c.out, tile, k, context)
+        _tile_rows(draft, tile, draft.split_whole(j, vectors * plan.lanes, "pad")[1], i, k, context)
 
 
-def _panels(draft: Draft, c: Contraction, plan: UnpackedGemm, j: str, i: str, k: str, context: PlanContext) -> None:
+def _panels(draft: Draft, plan: UnpackedGemm, j: str, i: str, k: str, context: PlanContext) -> None:
     """Cover the result with panels of columns, each with tiles of all heights."""
     for width in plan.widths:
         if _is_shorter(draft, j, width):
@@ -85,80 +92,94 @@ def _panels(draft: Draft, c: Contraction, plan: UnpackedGemm, j: str, i: str, k:
         made = draft.split(j, width)
         if context.threads:
             draft.parallelize(made.outer)
-        _tile_rows(draft, c, plan, made.inner, i, k, context)
+        _tile_rows(draft, plan, made.inner, i, k, context)
         if not made.tail:
             return
-        j, i, k = made.tail, made.copies[i], made.copies[k]
-    column = draft.split_whole(j, plan.masked, "pad")[1] if plan.masked else ""
-    _tile_rows(draft, c, plan, column, i, k, context)
+        j, i, k = made.tail, made.copies[i], made.copies.get(k, "")
+    _tile_rows(draft, plan, draft.split_whole(j, plan.masked, "pad")[1] if plan.masked else "", i, k, context)
 
 
-def _tile_rows(draft: Draft, c: Contraction, plan: UnpackedGemm, column: str, i: str, k: str,
-               context: PlanContext) -> None:
+def _tile_rows(draft: Draft, plan: UnpackedGemm, column: str, i: str, k: str, context: PlanContext) -> None:
     """Cover the rows of a panel, or of a single column if `column` is empty."""
     if column:
-        draft.take("reorder", i, column, k)
+        draft.take("reorder", i, column)
     for height in plan.heights:
         if _is_shorter(draft, i, height):
             continue
         rows = draft.split(i, height)
-        _keep_tile(draft, c, plan, (rows.inner, *([column] if column else [])), k, context)
+        _jam_tile(draft, plan, (rows.inner, *([column] if column else [])), k, context)
         if not rows.tail:
             return
-        i, k = rows.tail, rows.copies[k]
-        column = rows.copies[column] if column else ""
-    _keep_tile(draft, c, plan, (column,) if column else (), k, context)
+        i, column, k = rows.tail, rows.copies[column] if column else "", rows.copies.get(k, "")
+    _jam_tile(draft, plan, (column,) if column else (), k, context)
 
 
-def _tile_columns(draft: Draft, c: Contraction, plan: UnpackedGemm, rows: tuple[str, ...], j: str, k: str,
+def _tile_columns(draft: Draft, plan: UnpackedGemm, rows: tuple[str, ...], j: str, k: str,
                   context: PlanContext) -> None:
     """Cover the columns of a tile's rows, or of a single row."""
     for width in plan.widths if rows else plan.row_widths:
         if _is_shorter(draft, j, width):
             continue
         made = draft.split(j, width)
-        _keep_tile(draft, c, plan, (*rows, made.inner), k, context)
+        _jam_tile(draft, plan, (*rows, made.inner), k, context)
         if not made.tail:
             return
-        j, k, rows = made.tail, made.copies[k], tuple([made.copies[name] for name in rows])
+        j, k, rows = made.tail, made.copies.get(k, ""), tuple([made.copies[name] for name in rows])
     if plan.masked:
         height = trip_count(draft.loop(rows[0])) if rows else 1
         vectors = _most_vectors(plan, height or 1, plan.widths if rows else plan.row_widths)
         rows = (*rows, draft.split_whole(j, vectors * plan.masked, "pad")[1])
-    _keep_tile(draft, c, plan, rows, k, context)
+    _jam_tile(draft, plan, rows, k, context)
 
 
 def _most_vectors(plan: UnpackedGemm, rows: int, widths: Iterable[int]) -> int:
-    """Vectors per row of a masked tile: as many as are computed in the time of one, which waits for its
-    multiply-adds. At most those of other tiles."""
-    return max(1, min(max(widths, default=0) // plan.lanes, ACCUMULATORS // rows))
+    """Vectors per row of a masked tile: two if there are accumulators for them, since a row may fill one only. At most
+    those of other tiles."""
+    return max(1, min(max(widths, default=0) // plan.lanes, ACCUMULATORS // rows, MASKED_VECTORS))
 
 
-def _keep_tile(draft: Draft, c: Contraction, plan: UnpackedGemm, tile: tuple[str, ...], k: str,
-               context: PlanContext) -> None:
-    """Keep a tile of the result in registers. `tile`: its loops, rows first."""
-    if tile:
-        draft.take("reorder", k, *tile)
+def _keep_elements(draft: Draft, out: Aref, plan: UnpackedGemm, k: str, context: PlanContext) -> None:
+    """Keep each element of the result in a register during its sum. Several of them, jammed, are a register tile."""
+    kept = accumulate_in_registers(draft, k, out.buffer, finish=lambda draft, sums: None)
+    if plan.lanes_along == "sum":
+        vectorize_sum(draft, out.replace(buffer=kept.tile), plan.lanes, k, context)
+
+
+def _jam_tile(draft: Draft, plan: UnpackedGemm, tile: tuple[str, ...], k: str, context: PlanContext,
+              chains: bool = True) -> None:
+    """Move the loops of a tile, rows first, into the sum over `k` (unroll-and-jam). Lanes along the columns are
+    vectorised. `chains`: a tile of few accumulators has several for each element."""
     if plan.lanes_along == "columns":
-        _vectorize_columns(draft, c, plan, tile, k)
-    else:
-        vectorize_sum(draft, c.out, plan.lanes, tile, k, context)
+        *axes, j = tile
+        if draft.loop(j).hi != Const(plan.lanes, "i64"):
+            group, j = draft.split_exactly(j, plan.lanes)
+            axes.append(group)
+        (total,) = [s.ref for s in writes(draft.loop(k)) if isinstance(s.ref, Aref)]
+        accumulators = prod([trip_count(draft.loop(axis)) or 1 for axis in axes])
+        steps = partial(_sum_in_chains, k=k, total=total, accumulators=accumulators, context=context)
+        if not chains or not draft.attempt(steps):
+            use_fma(draft, k, total, context)
+        if not draft.try_steps(("vectorize", j)):                                         # the stores may be strided
+            for name in draft.jam(j):
+                if not draft.try_steps(("vectorize", name)):
+                    draft.take("unroll", name)
+        tile = tuple(axes)
+    for axis in tile:
+        draft.take("unroll", axis)
+        draft.jam(axis)
 
 
-def _vectorize_columns(draft: Draft, c: Contraction, plan: UnpackedGemm, tile: tuple[str, ...], k: str) -> None:
-    *rows, j = tile
-    several = draft.loop(j).hi != Const(plan.lanes, "i64")
-    group, lane = draft.split_exactly(j, plan.lanes) if several else ("", j)
-    groups = [group] if several else []
-    made = accumulate_in_registers(draft, k, c.out.buffer, *rows, *groups, lane)
-    draft.take("vectorize", lane)
-    for name in made.over(lane):
-        if not draft.try_steps(("vectorize", name)):                                      # the stores may be strided
-            draft.take("unroll", name)
-    draft.take("contract", k)
-    for axis in (*groups, *rows):
-        for name in (axis, *made.over(axis)):
-            draft.take("unroll", name)
+def _sum_in_chains(draft: Draft, k: str, total: Aref, accumulators: int, context: PlanContext) -> None:
+    """Add up the terms of a sum in several accumulators for each element: a tile of few `accumulators` would wait for
+    them."""
+    count = ACCUMULATORS // accumulators
+    if count < 2:
+        raise NotApplicable("the tile has enough accumulators")
+    made = draft.split(k, 1 << count.bit_length() - 1)
+    chains = draft.stage(made.outer, total.buffer, "tree", "register", made.inner)
+    for loop in (made.outer, *([made.tail] if made.tail else [])):
+        use_fma(draft, loop, total, context)
+    unroll_tile(draft, made.inner, chains)
 
 
 def _is_shorter(draft: Draft, loop: str, count: int) -> bool:

@@ -154,13 +154,15 @@ def emit_row_reduction(draft: Draft, chain: Chain, plan: RowReduction, context: 
 def _reduce_rows_at_once(draft: Draft, total: Reduction, plan: RowReduction, context: PlanContext) -> None:
     """Reduce several rows at once (unroll-and-jam), and the rest one by one."""
     k = total.summed[-1]
+    kept = _hold(draft, k, total.out.buffer)
     rows = draft.split(total.kept[-1], plan.rows)
     if context.threads:
         draft.parallelize_two(*total.kept[:-1], rows.outer)
-    draft.take("reorder", k, rows.inner)
-    vectorize_sum(draft, total.out, plan.lanes, (rows.inner,), k, context)
+    vectorize_sum(draft, total.out.replace(buffer=kept.tile), plan.lanes, k, context)
+    draft.take("unroll", rows.inner)
+    draft.jam(rows.inner)
     if rows.tail:
-        _reduce_row(draft, rows.copies[k], total, plan, context)
+        _reduce_row(draft, rows.copies[k], total.out.replace(buffer=rows.arrays[0]), plan, context)
 
 
 def _reduce_long(draft: Draft, total: Reduction, plan: RowReduction, context: PlanContext) -> None:
@@ -173,13 +175,13 @@ def _reduce_long(draft: Draft, total: Reduction, plan: RowReduction, context: Pl
     for name in far.rest if far is not None else ():
         if not draft.attempt(partial(_reduce_blocks, loop=name, total=total, plan=plan, context=context)):
             # the number of blocks changes in a loop around; may fail: a short tail of constant length stays scalar
-            draft.attempt(partial(_reduce_row, loop=name, total=total, plan=plan, context=context))
+            draft.attempt(partial(_reduce_row, loop=name, out=total.out, plan=plan, context=context))
 
 
-def _reduce_row(draft: Draft, loop: str, total: Reduction, plan: RowReduction, context: PlanContext) -> None:
+def _reduce_row(draft: Draft, loop: str, out: Aref, plan: RowReduction, context: PlanContext) -> None:
     """Reduce a sum with vector accumulators on one thread."""
-    outer = vectorize_row(draft, loop, (total.out.buffer,), plan.lanes, plan.vectors, context, tree=plan.tree)
-    use_fma(draft, outer, total.out, context)
+    outer = vectorize_row(draft, loop, (out.buffer,), plan.lanes, plan.vectors, context, tree=plan.tree)
+    use_fma(draft, outer, out, context)
 
 
 def _reduce_blocks(draft: Draft, loop: str, total: Reduction, plan: RowReduction, context: PlanContext) -> None:

@@ -28,7 +28,7 @@ from .packed_products import (
     wide_tiles,
 )
 from .parameters import Parameter
-from .plan import Axis, NestKind, NotApplicable, Plan, PlanContext, Version, axes_of, both, nonempty
+from .plan import Axis, NestKind, NotApplicable, Plan, PlanContext, Version, axes_of, both, decided, nonempty
 from .product import (
     SMALL_BATCH,
     VECTORS,
@@ -37,6 +37,7 @@ from .product import (
     at_least,
     at_most,
     batch_size,
+    extent,
     register_rows,
 )
 from .reductions import JAMMED, RowPerLane, SingleColumn, column_reduction, row_reduction
@@ -52,6 +53,7 @@ DOT_COLUMNS = (4, 2)            # widths of tiles of dot products
 ROW_COLUMNS = (8, 2)            # for a single row: so many streams keep the memory busy
 SHORT_ROWS = 16                 # most rows for dot products of any width, if B is contiguous along the sum
 STREAM_DEPTH = 8                # rows of B that are read at a time in order
+STREAM_COLUMNS = 32             # from which a row of B is read in pieces otherwise
 STREAM_SUM = 128                # shortest sum for that: the results are copied
 STREAM_TILE = 4                 # rows of the result of a tile then
 STREAM_BLOCK = 1024             # columns of the result that stay in the last private cache
@@ -61,8 +63,8 @@ REST_ROWS = 3                   # rows of the second tile: a single row of accum
 TILE_VECTORS = 2                # vectors per row of an unpacked tile
 ROW_VECTORS = 4                 # vectors of a single row: fewer accumulators would wait for each other
 WIDE_COLUMNS = 512              # from which an outer product is computed row by row, whatever the number of rows
-L2_ROWS = 24                    # most rows for which B may stay in the last private cache: it is read few times
-TRANSPOSED_SUM = 48             # shortest sum for which not having to transpose B pays
+L2_ROWS, L2_COLUMNS = 128, 128  # up to which B may stay in the last private cache: it is read few times, or in order
+TRANSPOSED_SUM, FLAT_COLUMNS = 48, 24          # shortest sum and most columns for which not transposing B pays
 SMALL_ROWS = 32                 # a product with B in cache and so few rows is work for one thread
 
 
@@ -125,10 +127,13 @@ def few_columns(p: Product, context: PlanContext) -> Version:
         raise NotApplicable("it is not one product, or the extents of the columns and of the sum are no sizes")
     if p.left_along != summed.name:
         raise NotApplicable("the left operand is not contiguous along the sum")
-    few = context.value(DOTS)
-    cond: Any = ("or", ("and", at_most(columns, min(few, SKINNY_COLUMNS)), at_least(summed, MEDIUM_SUM)),
-                 ("and", at_most(columns, few), at_least(summed, LONG_SUM)))
     contiguous = p.right_along == summed.name
+    few = context.value(DOTS, DOTS.default if contiguous else p.lanes + p.lanes // 2)
+    skinny, wide = (SKINNY_COLUMNS if contiguous else p.lanes * 5 // 8), at_most(columns, few)
+    if not contiguous:                                     # otherwise the columns fill the lanes, and B is not copied
+        wide = ("and", wide, at_least(columns, p.lanes + 1))
+    cond: Any = ("or", ("and", at_most(columns, min(few, skinny)), at_least(summed, MEDIUM_SUM)),
+                 ("and", wide, at_least(summed, LONG_SUM)))
     if rows.size:
         short = ("and", at_most(rows, SHORT_ROWS), at_least(summed, MEDIUM_SUM))
         cond = ("or", short, cond) if contiguous else ("and", at_least(rows, TRANSPOSE_ROWS), cond)
@@ -165,21 +170,17 @@ def streamed_right(p: Product, context: PlanContext) -> Version:
     shared, cache = context.machine.threads, context.machine.cache_bytes
     block = SHARED_STREAM_BLOCK if shared else STREAM_BLOCK
     most = (cache[0] if shared else cache[-1] // 2) // (block * DTYPES[p.dtype].bytes)
-    fits = (_l2_elements if shared else _l1_elements)(context.machine, p.dtype)
-    conds: list[Any] = []
-    if columns.count is not None and summed.count is not None:
-        if columns.count * summed.count <= fits or summed.count < STREAM_SUM:
-            raise NotApplicable("the right operand fits a cache, or the sum is short")
-    elif columns.size and summed.size:
-        conds += [at_least(summed, STREAM_SUM), ("<", str(fits), ("*", summed.size, columns.size))]
-    else:
-        raise NotApplicable("the extents of the columns and of the sum are no sizes")
-    if rows.count is not None and not few <= rows.count <= most:
-        raise NotApplicable("there are too few rows, or too many")
-    if rows.count is None:
-        conds += [at_least(rows, few), at_most(rows, most)]
+    if not all(axis.size or axis.count for axis in (rows, columns, summed)):
+        raise NotApplicable("the extents are no sizes")
+    large: Any = _larger_than(summed, columns, _l2_elements(context.machine, p.dtype))
+    if not shared:                              # few rows compute too little while short pieces of rows are fetched
+        large = ("or", large, both(at_most(rows, register_rows(context.machine) - 1), at_least(columns, STREAM_COLUMNS),
+                                   _larger_than(summed, columns, _l1_elements(context.machine, p.dtype))))
+    cond = decided(both(at_least(summed, STREAM_SUM), large, at_least(rows, few), at_most(rows, most)))
+    if cond is False:
+        raise NotApplicable("the right operand fits a cache, the sum is short, or there are too few rows or too many")
     plan = StreamedGemm(STREAM_TILE, width, p.lanes, STREAM_DEPTH, block // width)
-    return Version(plan, both(*conds) if conds else None, "w")
+    return Version(plan, None if cond is True else cond, "w")
 
 
 def few_columns_transposed(p: Product, context: PlanContext) -> Version:
@@ -190,14 +191,15 @@ def few_columns_transposed(p: Product, context: PlanContext) -> Version:
     height = register_rows(context.machine)
     cond: Any = at_most(columns, height)
     if p.right_along != columns.name:
-        cond = ("or", cond, ("and", ("and", at_most(columns, L2_ROWS), at_least(summed, TRANSPOSED_SUM)),
+        cond = ("or", cond, ("and", ("and", at_most(columns, FLAT_COLUMNS), at_least(summed, TRANSPOSED_SUM)),
                              area_at_most(summed, rows, _l2_elements(context.machine, p.dtype))))
     plan = _unpacked_plan(p, (height, REST_ROWS), transposed=True)
     return Version(plan, nonempty((columns, summed), cond), "t")
 
 
 def right_fits_cache(p: Product, context: PlanContext) -> Version:
-    """For a right operand that about fits L1, or, with few rows, half of L2: it is used in place."""
+    """For a right operand that about fits L1, or, with few rows or few columns, half of L2: it is used in place. A
+    single vector of columns is read in order, from whatever cache."""
     rows, columns, summed = _unpacked_axes(p, context)
     contiguous = p.right_along == columns.name
     if p.batch or not context.masks_are_cheap(p.lanes):
@@ -205,7 +207,8 @@ def right_fits_cache(p: Product, context: PlanContext) -> Version:
     cond: Any = area_at_most(summed, columns, _l1_elements(context.machine, p.dtype))
     if contiguous:
         in_l2 = area_at_most(summed, columns, _l2_elements(context.machine, p.dtype))
-        cond = ("or", cond, ("and", at_most(rows, L2_ROWS), in_l2))
+        cond = ("or", cond, ("and", ("or", at_most(rows, L2_ROWS), at_most(columns, L2_COLUMNS)), in_l2))
+        cond = ("or", cond, at_most(columns, p.lanes))
         cond = ("and", ("or", at_least(summed, 2), ("<", columns.size, str(WIDE_COLUMNS))), cond)
     plan = _unpacked_plan(p, (register_rows(context.machine), REST_ROWS), transpose_right=not contiguous)
     return Version(plan, nonempty((rows, summed), cond), "e")
@@ -285,6 +288,11 @@ def _l1_elements(machine: Machine, dtype: str) -> int:
 def _l2_elements(machine: Machine, dtype: str) -> int:
     """The most elements of an operand that fits half of the last private cache."""
     return machine.cache_bytes[-1] // 2 // DTYPES[dtype].bytes
+
+
+def _larger_than(one: Axis, other: Axis, count: int) -> Any:
+    """The condition that two nested loops have more iterations."""
+    return ("<", str(count), ("*", extent(one), extent(other)))
 
 
 def _single_column(p: Product) -> tuple[Axis, Axis]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import Field, field, fields
+from functools import reduce
 from typing import Any, ClassVar
 
 from ...core.dtypes import DTYPES, part
@@ -150,6 +151,29 @@ def both(*conds: Any) -> Any:
     for cond in reversed(others):
         last = ("and", cond, last)
     return last
+
+
+def decided(cond: Any) -> Any:
+    """A condition without the parts that numbers decide: True or False if nothing is left."""
+    match cond:
+        case ("and" | "or" as fn, *parts):
+            left = [part for part in map(decided, parts) if part is not (fn == "and")]
+            if (fn == "or") in left:
+                return fn == "or"
+            return reduce(lambda last, part: (fn, part, last), reversed(left)) if left else fn == "and"
+        case ("<" | "<=" as fn, a, b) if (known := _number(a)) is not None and (other := _number(b)) is not None:
+            return known < other if fn == "<" else known <= other
+    return cond
+
+
+def _number(value: Any) -> int | None:
+    """The value of a term of numbers."""
+    match value:
+        case str() if value.isdigit():
+            return int(value)
+        case ("*", a, b) if (known := _number(a)) is not None and (other := _number(b)) is not None:
+            return known * other
+    return None
 
 
 def nonempty(axes: Sequence[Axis], cond: Any) -> Any:

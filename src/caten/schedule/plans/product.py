@@ -59,16 +59,21 @@ def iterations(axes: tuple[Axis, ...]) -> Any:
     return count
 
 
+def extent(axis: Axis) -> str:
+    """The length of a loop as a condition spells it."""
+    return axis.size or str(axis.count)
+
+
 def at_most(axis: Axis, count: int) -> Any:
     """The condition that a loop has at most so many iterations."""
-    return ("<=", axis.size, str(count))
+    return ("<=", extent(axis), str(count))
 
 
 def at_least(axis: Axis, count: int) -> Any:
     """The condition that a loop has at least so many iterations."""
-    return ("<=", str(count), axis.size)
+    return ("<=", str(count), extent(axis))
 
 
 def area_at_most(one: Axis, other: Axis, count: int) -> Any:
     """The condition that two nested loops have at most so many iterations."""
-    return ("<=", ("*", one.size, other.size), str(count))
+    return ("<=", ("*", extent(one), extent(other)), str(count))

@@ -19,8 +19,9 @@ MAX_COPIES = 64                  # of each scalar and array of an iteration
 
 def jam(program: LoopProgram, loop: str) -> tuple[LoopProgram, Jammed]:
     """Move a loop of constant length into the loops inside it, so that it is the innermost one everywhere. Each of its
-    iterations gets a copy of the scalars and arrays that the body declares (scalar expansion). Unrolled afterwards,
-    this is unroll-and-jam (Allen and Kennedy, Optimizing Compilers for Modern Architectures, section 8.4).
+    iterations gets a copy of the scalars and arrays that the body declares (scalar expansion). Unrolled, before or
+    afterwards, this is unroll-and-jam (Allen and Kennedy, Optimizing Compilers for Modern Architectures, section 8.4).
+    Of a scalar that a loop inside sums up, this makes a register tile.
 
         (jam j)
         (for j 0 4 1 serial                          (local s f32 (4) register)
@@ -38,8 +39,8 @@ def jam(program: LoopProgram, loop: str) -> tuple[LoopProgram, Jammed]:
                      f"(split {loop} 4) and jam the inner loop")
     if not 2 <= found.hi.value <= MAX_COPIES:
         raise refuse(f"{found.hi} iterations are not 2 to {MAX_COPIES}")
-    if found.mark != "serial" or any(inner.mark != "serial" for inner in loops_in(found.body)):
-        raise refuse("it and the loops inside it must be serial")
+    if any(loop.mark not in ("serial", "unroll") for loop in (found, *loops_in(found.body))):
+        raise refuse("it and the loops inside it must be serial, or marked to be unrolled")
     if not loops_in(found.body):
         raise refuse("no loop is inside it")
     reason, _ = obstacle_to_any_order(found, context_at(program, found))
@@ -94,7 +95,7 @@ class _Jamming:
         own = Var(self.found.name if not self.made else self.names.fresh(self.found.name), "i64")
         self.made.append(own.name)
         body = with_value(tuple([self.with_copies(s) for s in stmts]), self.found, own)
-        return (For(own.name, ZERO, self.found.hi, ONE, "serial", body),)
+        return (For(own.name, ZERO, self.found.hi, ONE, self.found.mark, body),)
 
     def loop(self, loop: For) -> For:
         if not all(self.is_same(e) for e in (loop.lo, loop.hi, loop.step)):

@@ -107,6 +107,7 @@ class _Widening:
         self.stored = {s.ref for s in loop.unique() if isinstance(s, Setf | Incf)}
         self.at_once = tuple([outer.name for outer in enclosing(program, loop) if outer.mark != "serial"])
         self.registers = {n.name for n in locals_in(program) if n.space == "register"}
+        self.own_masks: dict[str, Expr] = {}                          # of locals that are declared under one
 
     # statements -----------------------------------------------------------------------------------------------------
     def list_of(self, stmts: tuple[Stmt, ...], mask: Expr | None) -> tuple[Stmt, ...]:
@@ -170,13 +171,13 @@ class _Widening:
                     raise self.refuse(f"{ref} is the same place in every iteration")
                 return (Setf(place, Op("complex", tuple([self.flip(self.vector(p, mask), flipped) for p in parts]))),)
             case Setf(ref=ref, value=value):
-                place, flipped = self.place(ref, mask)
+                place, flipped = self.place(ref, self.needed(mask, ref))
                 if place.lanes == 1:
                     raise self.refuse(f"{ref} is the same place in every iteration")
                 vector = self.flip(self.vector(value, mask), flipped)
                 return (self.chosen(place, vector) if self.is_register(place, ref) else Setf(place, vector),)
             case Incf(ref=ref, value=value, fn=fn):
-                place, flipped = self.place(ref, mask)
+                place, flipped = self.place(ref, self.needed(mask, ref))
                 if place.lanes > 1:
                     vector = self.flip(self.vector(value, mask), flipped)
                     if self.is_register(place, ref):
@@ -185,6 +186,8 @@ class _Widening:
                 return (self.reduction(stmt, mask),)
             case Local(name=name, shape=shape, space=space):
                 self.wide.add(name)
+                if mask is not None:
+                    self.own_masks[name] = mask
                 shape = (*shape, index(self.lanes))
                 large = space == "stack" and self.is_large(shape, stmt.type)
                 return (stmt.replace(shape=shape, space="scratch" if large else space),)
@@ -350,6 +353,10 @@ class _Widening:
             return False
         own = ref in self.stored and all(any(mentions(i, (name,)) for i in ref.index) for name in self.at_once)
         return ref.buffer not in self.written or ref.buffer in self.wide or own
+
+    def needed(self, mask: Expr | None, ref: Ref) -> Expr | None:
+        """The mask of a store. None for a local that is declared under the same mask: nobody reads the other lanes."""
+        return None if mask is not None and self.own_masks.get(ref.buffer) is mask else mask
 
     def is_register(self, place: Ref, ref: Ref) -> bool:
         """Is it a masked access to an array in registers, which has an element for every lane?"""
