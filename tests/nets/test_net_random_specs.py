@@ -192,7 +192,10 @@ def test_swapped_operands_are_caught(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_dropped_tail_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted fault: a loop is cut into tiles, and what is left of it is not run."""
     monkeypatch.setattr(split, "copied", lambda body, suffix, names: ((), {}))
-    assert [(f.build, f.kind) for f in faults_in([sums()], tmp_path, None, (0, 3))] == [(3, "wrong")]
+    tensors = [Tensor(name, "f32", ("N",), (0,)) for name in "AC"]
+    body = (("dotimes", ("i", "N"), ("setf", ("aref", "C", "i"), ("*", ("aref", "A", "i"), "2"))),)
+    spec = RandomSpec("Doubled", tuple(tensors[:1]), tuple(tensors[1:]), body, (("N", 33),), 3)
+    assert [(f.build, f.kind) for f in faults_in([spec], tmp_path, None, (0, 3))] == [(3, "wrong")]
 
 
 def test_a_wrong_guard_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,9 +20,10 @@ FIRST_BYTES = f"""
 #else
 #define CT_SOME static inline
 #endif
+#define CT_SOMETIMES static inline __attribute__((unused))
 """ """
 /* The first `count` of eight bytes, and their store; none where `count` is not positive. */
-static inline uint64_t ct_first_bytes(const void *from, int64_t count)
+CT_SOMETIMES uint64_t ct_first_bytes(const void *from, int64_t count)
 {
     const char *p = from;
     uint64_t eight;
@@ -42,7 +43,7 @@ static inline uint64_t ct_first_bytes(const void *from, int64_t count)
     return count > 0 ? *(const unsigned char *)p : 0;
 }
 
-static inline void ct_put_bytes(void *to, int64_t count, uint64_t x)
+CT_SOMETIMES void ct_put_bytes(void *to, int64_t count, uint64_t x)
 {
     char *p = to;
     const uint32_t low = (uint32_t)x, high = (uint32_t)(x >> (8 * (count - 4) & 63));
