@@ -439,7 +439,7 @@ def test_scores_are_neither_filled_nor_scaled_in_passes_of_their_own(name: str, 
     assert isinstance(made, LoopProgram)
     assert [step[0] for step in applied(made)].count("transpose") == 2         # keys are packed by transposes in registers
     hows = [step[3] for step in applied(made) if step[0] == "stage" and step[3] in ("begin", "finish")]
-    assert sorted(hows) == ["begin", *["finish"] * 4]      # the running form adds to what it has rescaled
+    assert sorted(hows) == ["begin", *["finish"] * (3 if "causal" in name else 4)]      # the running form adds to what it has rescaled
 
 
 def applied(program: LoopProgram) -> list[tuple[str, ...]]:
