@@ -14,6 +14,7 @@ from ..plans.contractions import StreamedGemm, UnpackedGemm
 from ..plans.plan import NotApplicable, PlanContext
 from .common_steps import accumulate_in_registers, reorder, unroll_tile, use_fma, vectorize_loop, vectorize_sum
 
+BLOCK = 4                       # rows and columns that are transposed in registers: more would leave more at the edges
 MASKED_VECTORS = 2              # of a tile: a load crosses cache lines even where all of its lanes are off
 ACCUMULATORS = 8                # that hide the latency of two multiply-adds per cycle
 
@@ -30,7 +31,9 @@ def emit_unpacked_gemm(draft: Draft, chain: Chain, c: Contraction, plan: Unpacke
         return
     reorder(draft, chain, (*c.batch, i, j, k))
     if plan.transpose_right:
-        draft.stage(i, c.right.buffer, "read", "scratch", *((k, j) if plan.lanes_along == "columns" else (j, k)))
+        across, down = (k, j) if plan.lanes_along == "columns" else (j, k)
+        tile = draft.stage(i, c.right.buffer, "read", "scratch", across, down)
+        draft.attempt(partial(_transpose_copy, down=tile.usual(down)[0], across=tile.usual(across)[0]))
     _keep_elements(draft, c.out, plan, k, context)
     shared = False
     for height in plan.heights:
@@ -46,6 +49,16 @@ def emit_unpacked_gemm(draft: Draft, chain: Chain, c: Contraction, plan: Unpacke
             return
         i, j, k = rows.tail, rows.copies[j], rows.copies.get(k, "")
     _tile_columns(draft, plan, (), j, k, context)
+
+
+def _transpose_copy(draft: Draft, down: str, across: str) -> None:
+    """Transpose small blocks in registers while the right operand is copied. The copy is contiguous in `down`, which is
+    inside `across`. The few rows and columns that are left stay scalar."""
+    rows = draft.split(across, BLOCK).inner
+    draft.take("reorder", down, rows)
+    columns = draft.split(down, BLOCK).inner
+    draft.take("reorder", rows, columns)
+    draft.take("transpose", rows, columns)
 
 
 def emit_streamed_gemm(draft: Draft, chain: Chain, c: Contraction, plan: StreamedGemm, context: PlanContext) -> None:

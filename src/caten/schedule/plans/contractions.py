@@ -42,16 +42,17 @@ from .product import (
 )
 from .reductions import JAMMED, RowPerLane, SingleColumn, column_reduction, row_reduction
 
-DOTS = Parameter("dots.columns", (4, 12, 24, 40, 64), 40, what="most columns of a skinny GEMM computed as dot products")
+DOTS = Parameter("dots.columns", (4, 12, 24, 40, 64), what="most columns of a skinny GEMM computed as dot products")
 DOT_ROWS = Parameter("dots.rows", (2, 4, 6, 8), what="rows of a tile of dot products")
 FEW_ROWS = Parameter("narrow.rows", (1, 2, 3, 5, 9), 2, what="fewest rows for which packing the right operand pays")
 RESULT_BYTES = 2048             # of results per block if several threads work; one thread takes as many as L1 holds
-LONG_SUM = 192                  # shortest sum for dot products with up to `dots.columns` columns
-SKINNY_COLUMNS, MEDIUM_SUM = 16, 48     # so few columns are dot products from this length of the sum on
+LONG_SUM = 192                  # shortest sum for dot products of more columns than lanes, up to `dots.columns`
+MEDIUM_SUM = 48                 # and of columns that leave lanes empty
 MIN_COLUMNS = 3                 # would leave most lanes of a result vector empty
 DOT_COLUMNS = (4, 2)            # widths of tiles of dot products
 ROW_COLUMNS = (8, 2)            # for a single row: so many streams keep the memory busy
-SHORT_ROWS = 16                 # most rows for dot products of any width, if B is contiguous along the sum
+SHORT_ROWS = 12                 # most rows for dot products of any width, if B is contiguous along the sum
+WEIGHT_ROWS = 16                # if its size is known, too
 STREAM_DEPTH = 8                # rows of B that are read at a time in order
 STREAM_COLUMNS = 32             # from which a row of B is read in pieces otherwise
 STREAM_SUM = 128                # shortest sum for that: the results are copied
@@ -128,18 +129,16 @@ def few_columns(p: Product, context: PlanContext) -> Version:
     if p.left_along != summed.name:
         raise NotApplicable("the left operand is not contiguous along the sum")
     contiguous = p.right_along == summed.name
-    few = context.value(DOTS, DOTS.default if contiguous else p.lanes + p.lanes // 2)
-    skinny, wide = (SKINNY_COLUMNS if contiguous else p.lanes * 5 // 8), at_most(columns, few)
-    if not contiguous:                                     # otherwise the columns fill the lanes, and B is not copied
-        wide = ("and", wide, at_least(columns, p.lanes + 1))
+    few, skinny = _dot_columns(p, context), p.lanes * 3 // 4 if contiguous else p.lanes * 5 // 8
     cond: Any = ("or", ("and", at_most(columns, min(few, skinny)), at_least(summed, MEDIUM_SUM)),
-                 ("and", wide, at_least(summed, LONG_SUM)))
+                 ("and", ("and", at_least(columns, p.lanes + 1), at_most(columns, few)), at_least(summed, LONG_SUM)))
     if rows.size:
         short = ("and", at_most(rows, SHORT_ROWS), at_least(summed, MEDIUM_SUM))
         cond = ("or", short, cond) if contiguous else ("and", at_least(rows, TRANSPOSE_ROWS), cond)
     full_vector = ("and", at_most(columns, MIN_COLUMNS), at_least(summed, p.lanes))     # shorter sums fill no vector
     cond = nonempty((rows, summed), ("or", ("or", at_most(columns, 1), full_vector), cond))
-    plan = UnpackedGemm((_dot_rows(context),), DOT_COLUMNS, p.lanes, "sum", ROW_COLUMNS if contiguous else DOT_COLUMNS,
+    heights = (_dot_rows(context), *([2] if contiguous and _dot_rows(context) > 2 else []))
+    plan = UnpackedGemm(heights, DOT_COLUMNS, p.lanes, "sum", ROW_COLUMNS if contiguous else DOT_COLUMNS,
                         transpose_right=not contiguous)
     return Version(plan, cond, "c")
 
@@ -150,14 +149,14 @@ def several_rows(p: Product, context: PlanContext) -> Version:
     rows, columns, summed = p.rows[-1], p.columns[-1], p.sums[-1]
     if not p.is_single or p.left_along != summed.name or p.right_along != summed.name:
         raise NotApplicable("it is not one product, or the operands are not contiguous along the sum")
-    if columns.count is None or summed.count is None or columns.count <= context.value(DOTS) or (
+    if columns.count is None or summed.count is None or columns.count <= _dot_columns(p, context) or (
             summed.count < MEDIUM_SUM):
         raise NotApplicable("the right operand is not of a known size, has few columns, or the sum is short")
-    if rows.count is not None and not 2 <= rows.count <= SHORT_ROWS:
+    if rows.count is not None and not 2 <= rows.count <= WEIGHT_ROWS:
         raise NotApplicable("there is one row, or there are too many")
     heights = tuple([h for h in _halves(_dot_rows(context)) if rows.count is None or h <= rows.count])
     plan = UnpackedGemm(heights, DOT_COLUMNS, p.lanes, "sum", DOT_COLUMNS, columns_outer=True)
-    return Version(plan, ("and", at_least(rows, 2), at_most(rows, SHORT_ROWS)) if rows.count is None else None, "y")
+    return Version(plan, ("and", at_least(rows, 2), at_most(rows, WEIGHT_ROWS)) if rows.count is None else None, "y")
 
 
 def streamed_right(p: Product, context: PlanContext) -> Version:
@@ -204,10 +203,11 @@ def right_fits_cache(p: Product, context: PlanContext) -> Version:
     contiguous = p.right_along == columns.name
     if p.batch or not context.masks_are_cheap(p.lanes):
         raise NotApplicable("vectors have no masks, or it is not one product")
-    cond: Any = area_at_most(summed, columns, _l1_elements(context.machine, p.dtype))
+    in_l1, in_l2 = [area_at_most(summed, columns, most(context.machine, p.dtype))
+                    for most in (_l1_elements, _l2_elements)]
+    few: Any = at_most(columns, L2_COLUMNS)
+    cond: Any = ("or", in_l1, ("and", ("or", at_most(rows, L2_ROWS), few) if contiguous else few, in_l2))
     if contiguous:
-        in_l2 = area_at_most(summed, columns, _l2_elements(context.machine, p.dtype))
-        cond = ("or", cond, ("and", ("or", at_most(rows, L2_ROWS), at_most(columns, L2_COLUMNS)), in_l2))
         cond = ("or", cond, at_most(columns, p.lanes))
         cond = ("and", ("or", at_least(summed, 2), ("<", columns.size, str(WIDE_COLUMNS))), cond)
     plan = _unpacked_plan(p, (register_rows(context.machine), REST_ROWS), transpose_right=not contiguous)
@@ -268,6 +268,11 @@ def _unpacked_axes(p: Product, context: PlanContext) -> tuple[Axis, Axis, Axis]:
     if not is_float(p.dtype) or not context.machine.has_fma:
         raise NotApplicable("the machine has no multiply-adds for it")
     return axes
+
+
+def _dot_columns(p: Product, context: PlanContext) -> int:
+    """The most columns that are computed as dot products: the last vector of more columns would be half full."""
+    return context.value(DOTS, p.lanes + p.lanes // 2)
 
 
 def _dot_rows(context: PlanContext) -> int:
