@@ -22,7 +22,8 @@ from .plan import NestKind, NotApplicable, Plan, PlanContext, Version
 
 FITS = Parameter("transposes.fits", (1, 16, 64), 16, what="multiple of the last known cache above which nothing fits")
 DOWN = Parameter("transposes.down", (512, 1024, 2048), 1024, what="bytes of a tile along the stores")
-ACROSS = Parameter("transposes.across", (128, 256, 512), 256, what="bytes of a tile along the loads")
+ACROSS = Parameter("transposes.across", (128, 256, 512), what="bytes of a tile along the loads")
+FAR_AHEAD, NEAR = 256, 128      # of these, where the hardware fetches many streams ahead or few
 
 MAX_LANES = 16
 
@@ -68,7 +69,8 @@ def fits_cache(t: Transposition, context: PlanContext) -> Version:
 
 def _plan(t: Transposition, context: PlanContext, non_temporal: bool = False) -> BlockedTranspose:
     size = DTYPES[t.out.dtype].bytes
-    return BlockedTranspose(context.value(DOWN) // size, context.value(ACROSS) // size,
+    across = context.value(ACROSS, FAR_AHEAD if context.machine.fetches_ahead else NEAR)
+    return BlockedTranspose(context.value(DOWN) // size, across // size,
                             min(context.machine.vector_bytes // size, MAX_LANES), non_temporal)
 
 
