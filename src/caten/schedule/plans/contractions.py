@@ -51,8 +51,7 @@ MEDIUM_SUM = 48                 # and of columns that leave lanes empty
 MIN_COLUMNS = 3                 # would leave most lanes of a result vector empty
 DOT_COLUMNS = (4, 2)            # widths of tiles of dot products
 ROW_COLUMNS = (8, 2)            # for a single row: so many streams keep the memory busy
-SHORT_ROWS = 12                 # most rows for dot products of any width, if B is contiguous along the sum
-WEIGHT_ROWS = 16                # if its size is known, too
+SHORT_ROWS = 16                 # most rows for dot products of any width, if B is contiguous along the sum
 STREAM_DEPTH = 8                # rows of B that are read at a time in order
 STREAM_COLUMNS = 32             # from which a row of B is read in pieces otherwise
 STREAM_SUM = 128                # shortest sum for that: the results are copied
@@ -152,11 +151,11 @@ def several_rows(p: Product, context: PlanContext) -> Version:
     if columns.count is None or summed.count is None or columns.count <= _dot_columns(p, context) or (
             summed.count < MEDIUM_SUM):
         raise NotApplicable("the right operand is not of a known size, has few columns, or the sum is short")
-    if rows.count is not None and not 2 <= rows.count <= WEIGHT_ROWS:
+    if rows.count is not None and not 2 <= rows.count <= SHORT_ROWS:
         raise NotApplicable("there is one row, or there are too many")
     heights = tuple([h for h in _halves(_dot_rows(context)) if rows.count is None or h <= rows.count])
     plan = UnpackedGemm(heights, DOT_COLUMNS, p.lanes, "sum", DOT_COLUMNS, columns_outer=True)
-    return Version(plan, ("and", at_least(rows, 2), at_most(rows, WEIGHT_ROWS)) if rows.count is None else None, "y")
+    return Version(plan, ("and", at_least(rows, 2), at_most(rows, SHORT_ROWS)) if rows.count is None else None, "y")
 
 
 def streamed_right(p: Product, context: PlanContext) -> Version:
