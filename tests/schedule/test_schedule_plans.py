@@ -65,7 +65,7 @@ PLANS: tuple[tuple[str, NestKind, Any, Machine, dict[str, tuple[str, str]]], ...
         "streamed_right": ("(streamed-gemm (rows 4) (columns 32) (lanes 16) (depth 8) (block 32))",
                            "(and (<= 128 K) (and (or (< 131072 (* K N)) (and (<= M 7) (and (<= 32 N) (< 16384 (* K N))))) (and (<= 2 M) (<= M 128))))"),
         "right_fits_cache": ("(unpacked-gemm (heights 8 3) (widths 32) (lanes 16) (lanes-along columns) (row-widths 64) (masked 16))",
-                 "(and (< 0 K) (and (< 0 M) (and (or (<= 2 K) (< N 512)) (or (or (<= (* K N) 16384) (and (or (<= M 128) (<= N 128)) (<= (* K N) 131072))) (<= N 16)))))"),
+                 "(and (< 0 K) (and (< 0 M) (or (or (<= (* K N) 16384) (and (or (<= M 128) (<= N 128)) (<= (* K N) 131072))) (<= N 16))))"),
         "few_rows": ("(column-reduction (lanes 16) (vectors 2) (rows 8) (block 8192))", "(or (< M 2) (< K 2))"),
         "packed": ("(packed-gemm (rows 8) (columns 32) (lanes 16) (depth 256) (panel-rows 512) (panel-columns 1024) (prefetch 4) (unroll 1) (pack-along-sum))", "")}),
     ("the same on 16 registers", contractions.PRODUCTS, product(8), V3, {
@@ -76,7 +76,7 @@ PLANS: tuple[tuple[str, NestKind, Any, Machine, dict[str, tuple[str, str]]], ...
         "streamed_right": ("(streamed-gemm (rows 4) (columns 16) (lanes 8) (depth 8) (block 64))",
                            "(and (<= 128 K) (and (or (< 65536 (* K N)) (and (<= M 5) (and (<= 32 N) (< 16384 (* K N))))) (and (<= 2 M) (<= M 64))))"),
         "right_fits_cache": ("(unpacked-gemm (heights 6 3) (widths 16) (lanes 8) (lanes-along columns) (row-widths 32) (masked 8))",
-                 "(and (< 0 K) (and (< 0 M) (and (or (<= 2 K) (< N 512)) (or (or (<= (* K N) 16384) (and (or (<= M 128) (<= N 128)) (<= (* K N) 65536))) (<= N 8)))))"),
+                 "(and (< 0 K) (and (< 0 M) (or (or (<= (* K N) 16384) (and (or (<= M 128) (<= N 128)) (<= (* K N) 65536))) (<= N 8))))"),
         "few_rows": ("(column-reduction (lanes 8) (vectors 2) (rows 8) (block 8192))", "(or (< M 2) (< K 2))"),
         "packed": ("(packed-gemm (rows 6) (columns 16) (lanes 8) (depth 256) (panel-rows 252) (panel-columns 512) (prefetch 4) (unroll 1) (pack-along-sum))", "")}),
     ("a product whose right operand lies along the sum", contractions.PRODUCTS, product(16, right="k"), V4, {
@@ -92,7 +92,7 @@ PLANS: tuple[tuple[str, NestKind, Any, Machine, dict[str, tuple[str, str]]], ...
         "streamed_right": ("(streamed-gemm (rows 4) (columns 32) (lanes 16) (depth 8) (block 32))",
                            "(and (<= 128 K) (and (or (< 131072 (* K N)) (and (<= M 7) (and (<= 32 N) (< 16384 (* K N))))) (and (<= 2 M) (<= M 128))))"),
         "right_fits_cache": ("(unpacked-gemm (heights 8 3) (widths 32) (lanes 16) (lanes-along columns) (row-widths 64) (masked 16))",
-                 "(and (< 0 K) (and (< 0 M) (and (or (<= 2 K) (< N 512)) (or (or (<= (* K N) 16384) (and (or (<= M 128) (<= N 128)) (<= (* K N) 131072))) (<= N 16)))))"),
+                 "(and (< 0 K) (and (< 0 M) (or (or (<= (* K N) 16384) (and (or (<= M 128) (<= N 128)) (<= (* K N) 131072))) (<= N 16))))"),
         "few_rows": ("(column-reduction (lanes 16) (vectors 2) (rows 8) (block 8192))", "(or (< M 2) (< K 2))"),
         "packed": ("(packed-gemm (rows 8) (columns 32) (lanes 16) (depth 256) (panel-rows 512) (panel-columns 1024) (prefetch 4) (unroll 1))", "")}),
     ("a product of known size", contractions.PRODUCTS,

@@ -98,7 +98,7 @@ def test_what_no_cache_holds_is_stored_past_them(monkeypatch: pytest.MonkeyPatch
     before = copy("ji", "ij", "ij", "f32", AVX512)
     after = scheduled(before)
     assert [show(store.ref)
-            for store in streamed(after)] == ["(vref B 16 ((+ (* 64 jso) jsi) (+ (* 256 iso) (* 16 isio))))"]
+            for store in streamed(after)] == ["(vref B 16 ((+ (* 32 jso) jsi) (+ (* 256 iso) (* 16 isio))))"]
     assert len(blocks(after)) == 2
     assert_same(before, after, (sizes[:2],))
 

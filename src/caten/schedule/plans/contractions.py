@@ -62,7 +62,6 @@ TRANSPOSE_ROWS = 24             # fewest rows that pay for transposing B
 REST_ROWS = 3                   # rows of the second tile: a single row of accumulators would wait for its latency
 TILE_VECTORS = 2                # vectors per row of an unpacked tile
 ROW_VECTORS = 4                 # vectors of a single row: fewer accumulators would wait for each other
-WIDE_COLUMNS = 512              # from which an outer product is computed row by row, whatever the number of rows
 L2_ROWS, L2_COLUMNS = 128, 128  # up to which B may stay in the last private cache: it is read few times, or in order
 TRANSPOSED_SUM, FLAT_COLUMNS = 48, 24          # shortest sum and most columns for which not transposing B pays
 SMALL_ROWS = 32                 # a product with B in cache and so few rows is work for one thread
@@ -208,7 +207,6 @@ def right_fits_cache(p: Product, context: PlanContext) -> Version:
     cond: Any = ("or", in_l1, ("and", ("or", at_most(rows, L2_ROWS), few) if contiguous else few, in_l2))
     if contiguous:
         cond = ("or", cond, at_most(columns, p.lanes))
-        cond = ("and", ("or", at_least(summed, 2), ("<", columns.size, str(WIDE_COLUMNS))), cond)
     plan = _unpacked_plan(p, (register_rows(context.machine), REST_ROWS), transpose_right=not contiguous)
     return Version(plan, nonempty((rows, summed), cond), "e")
 
