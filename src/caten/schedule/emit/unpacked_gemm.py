@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from functools import partial
 from math import prod
 
-from ...core.expr import Const
+from ...core.expr import Const, Op, index
+from ...core.text import form_of
 from ...loop.statements import Aref
 from ..analysis.classify import Chain, Contraction
 from ..analysis.loop_queries import trip_count, writes
@@ -141,8 +142,19 @@ def _tile_columns(draft: Draft, plan: UnpackedGemm, rows: tuple[str, ...], j: st
     if plan.masked:
         height = trip_count(draft.loop(rows[0])) if rows else 1
         vectors = _most_vectors(plan, height or 1, plan.widths if rows else plan.row_widths)
+        if vectors == 1 and len(plan.widths) == 1:
+            draft.attempt(partial(_masked_pair, plan=plan, rows=rows, j=j, k=k, context=context))
         rows = (*rows, draft.split_whole(j, vectors * plan.masked, "pad")[1])
     _jam_tile(draft, plan, rows, k, context)
+
+
+def _masked_pair(draft: Draft, plan: UnpackedGemm, rows: tuple[str, ...], j: str, k: str, context: PlanContext) -> None:
+    """Compute the last columns as two vectors where one does not hold them: their multiply-adds take less time than
+    reading the left operand twice."""
+    found = draft.loop(j)
+    copies = draft.specialize(j, form_of(Op("lt", (index(plan.masked), found.hi - found.lo))), "m")
+    column = draft.split_whole(copies[j], MASKED_VECTORS * plan.masked, "pad")[1]
+    _jam_tile(draft, plan, (*[copies[name] for name in rows], column), copies[k], context)
 
 
 def _most_vectors(plan: UnpackedGemm, rows: int, widths: Iterable[int]) -> int:
