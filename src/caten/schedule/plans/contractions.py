@@ -63,6 +63,7 @@ REST_ROWS = 3                   # rows of the second tile: a single row of accum
 TILE_VECTORS = 2                # vectors per row of an unpacked tile
 ROW_VECTORS = 4                 # vectors of a single row: fewer accumulators would wait for each other
 L2_ROWS, L2_COLUMNS = 128, 128  # up to which B may stay in the last private cache: it is read few times, or in order
+SHARED_L2_ROWS = 24             # of these if several threads work: they share whole tiles of rows, and one has the rest
 TRANSPOSED_SUM, FLAT_COLUMNS = 48, 24          # shortest sum and most columns for which not transposing B pays
 SMALL_ROWS = 32                 # a product with B in cache and so few rows is work for one thread
 
@@ -204,7 +205,8 @@ def right_fits_cache(p: Product, context: PlanContext) -> Version:
     in_l1, in_l2 = [area_at_most(summed, columns, most(context.machine, p.dtype))
                     for most in (_l1_elements, _l2_elements)]
     few: Any = at_most(columns, L2_COLUMNS)
-    cond: Any = ("or", in_l1, ("and", ("or", at_most(rows, L2_ROWS), few) if contiguous else few, in_l2))
+    short = at_most(rows, SHARED_L2_ROWS if context.machine.threads else L2_ROWS)
+    cond: Any = ("or", in_l1, ("and", ("or", short, few) if contiguous else few, in_l2))
     if contiguous:
         cond = ("or", cond, at_most(columns, p.lanes))
     plan = _unpacked_plan(p, (register_rows(context.machine), REST_ROWS), transpose_right=not contiguous)
