@@ -401,3 +401,12 @@ def test_the_edges_of_padded_lines_of_every_length(march: str) -> None:
         columns(x, out=got)
         for kh, kw in np.ndindex(3, 3):
             np.testing.assert_array_equal(got[:, :, kh, kw], padded[:, :, kh:kh + 3, kw:kw + width])
+
+
+def test_a_loop_of_nothing_but_a_declaration_has_braces(compiled: Any) -> None:
+    """What a step leaves behind that moves the use of a scalar into another loop."""
+    run = compiled("""(loop P (buffer X f32 (N) (0) in) (buffer Y f32 (N) (0) out) (size N)
+        (kernel main (for i 0 N 1 serial (let part f32 (aref X i))) (for i 0 N 1 serial (let part f32 (aref X i)) (setf (aref Y i) part))))""", None, "-Wno-unused-variable")
+    x, y = np.arange(5, dtype=np.float32), np.zeros(5, np.float32)
+    assert run(x, y, 5) == 0
+    assert y.tolist() == x.tolist()

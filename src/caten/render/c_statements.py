@@ -110,10 +110,12 @@ class KernelBody(Lines):
                             self.line(f"const {self._let_type(stmt)} {self.expressions.names.of(name)} = "
                                       f"{self.expressions.text(value)};")
                             self._declare_vector(name, value, dtype)
+                            self.declared = len(self.lines) - 1
                     case Local():
                         first = self._initial(stmt, stmts[n + 1:n + 2])
                         skip = first is not None
                         zero = stmt.name if self._local(stmt, first) else ""
+                        self.declared = len(self.lines) - 1
                     case Setf(ref=ref, value=value, how=how):
                         if how == STREAM and c_assignments.allows_non_temporal_store(self.expressions, ref):
                             self._unfenced = True

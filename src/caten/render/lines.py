@@ -14,6 +14,7 @@ class Lines:
 
     lines: list[str] = field(default_factory=list, kw_only=True)
     depth: int = field(default=1, kw_only=True)
+    declared: int = field(default=-1, kw_only=True)            # the last line that is a declaration, and no statement
 
     def line(self, text: str) -> None:
         self.lines.append(INDENT * self.depth + text)
@@ -25,7 +26,7 @@ class Lines:
         self.depth += 1
         yield
         self.depth -= 1
-        if "for (" in head and self._is_single(self.lines[first + 1:]):  # a single statement needs none
+        if "for (" in head and self.declared <= first and self._is_single(self.lines[first + 1:]):   # it needs none
             self.lines[first] = self.lines[first].removesuffix(" {")
         else:
             self.line(tail)
