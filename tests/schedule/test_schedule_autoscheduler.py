@@ -302,8 +302,8 @@ def test_a_product_under_a_condition_is_begun_in_a_nest_of_its_own(begin: str, s
 # The copies: for one column (b and g, with m where rows have a tail) and few columns (c), where the left operand lies
 # along the sum; for few, where it lies along the rows (t); for small operands (e); for few rows, where the right operand
 # lies along the columns (r).
-COPIES = {"A[i p] B[p j]": ["b", "g", "m", "c", "w", "e", "r"], "A[p i] B[p j]": ["t", "w", "e", "r"], "A[i p] B[j p]": ["b", "g", "m", "c", "e"],
-          "A[p i] B[j p]": ["t", "e"]}
+COPIES = {"A[i p] B[p j]": ["b", "g", "m", "c", "w", "e", "m", "r"], "A[p i] B[p j]": ["t", "m", "w", "e", "m", "r"], "A[i p] B[j p]": ["b", "g", "m", "c", "e", "m"],
+          "A[p i] B[j p]": ["t", "m", "e", "m"]}
 EXTENTS = {"i": "M", "j": "N", "p": "K"}
 OPERANDS = {"A[i p] B[p j]": ("M K", "K N", "i p", "p j"), "A[p i] B[p j]": ("K M", "K N", "p i", "p j"),
             "A[i p] B[j p]": ("M K", "N K", "i p", "j p"), "A[p i] B[j p]": ("K M", "N K", "p i", "j p")}
