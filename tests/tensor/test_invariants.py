@@ -1,8 +1,12 @@
 """What a formula computes again along an axis on which it does not depend is a value of its own; what could fail or costs little is not."""
 from __future__ import annotations
 
+import warnings
+
 import pytest
 from test_raising import definitions
+
+import caten
 
 ROW = "(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref C i j) {e})))"
 MOVED = {
@@ -67,3 +71,24 @@ def test_nested_invariants() -> None:
            "(for i 0 M 1 serial (for j 0 N 1 serial (for p 0 K 1 serial (incf (aref C i j) (aref t i j p)))))"
     found = definitions(body)
     assert sum(["(exp" in d for d in found]) == 2, found
+
+
+GUARDED = """[composite]
+name = "Guarded"
+inputs = ["T{int}[K N W2 W3 W4]", "q{int}[K N 3 L w]", "z{int}[K K M 8 L]", "a{int64}[]", "b{int64}[]", "c{int64}[]", "d{int64}[]", "e{int64}[]"]
+outputs = ["z"]
+[implementation]
+code = \"\"\"
+(dotimes (v L) (dotimes (x M) (dotimes (g N) (dotimes (y 8) (dotimes (h K) (dotimes (u 3) (dotimes (f K) (dotimes (s w) (dotimes (t L)
+  (incf (aref z h f x y t) (* (if (and (<= 0 t W4) (<= 0 a (- W2 1)) (< -1 (+ (- y 3) v)) (< (- (+ (- y 3) v) W3) 0))
+    (aref T h g (+ (* a x) (- (* b u) c)) (+ (- y 3) v) (+ (* t d) (- (* s e) c))) 0) (aref q f g u v s))))))))))))
+\"\"\"
+"""
+
+
+def test_a_condition_on_the_axes_stays_where_it_shows_that_an_element_exists() -> None:
+    """Stored in an array and read back, it would show nothing, and the program would not be verified."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        operator = caten.compile(GUARDED)
+    assert operator.schedule

@@ -110,7 +110,7 @@ def _invariants(e: Expr, axes: tuple[Axis, ...], shapes: Mapping[str, tuple[Expr
     stack, seen = [e], set[Expr]()
     while stack:
         part = stack.pop()
-        if part in seen or cost(part) <= CHEAP or isinstance(part, Read):
+        if part in seen or cost(part) <= CHEAP or isinstance(part, Read) or _is_guard(part):
             continue
         seen.add(part)
         if _varies_less(part, axes) and is_total(part, extents_of(axes), shapes):
@@ -118,6 +118,12 @@ def _invariants(e: Expr, axes: tuple[Axis, ...], shapes: Mapping[str, tuple[Expr
             continue
         if not isinstance(part, Pieces):
             stack += [n for n in part.children if isinstance(n, Expr)]
+
+
+def _is_guard(part: Expr) -> bool:
+    """Is it a condition on the axes alone? It may be what shows that an element exists, and does not once it is read
+    from an array."""
+    return part.dtype == "bool" and not reads_of(part)
 
 
 def _read_alone(program: TensorProgram) -> set[str]:
