@@ -66,3 +66,9 @@ def test_an_output_that_is_first_set_to_zero_is_only_stored() -> None:
     kernel = inplace[:inplace.index("CT_API")]
     assert "C[" not in kernel
     assert not re.search(r"ct_load(_if)?_f32x16\(C \+", kernel)
+
+
+@pytest.mark.parametrize(("n", "lanes"), [(13, 16), (16, 16), (27, 32), (31, 32)])
+def test_the_last_columns_are_one_masked_vector_or_two(n: int, lanes: int) -> None:
+    schedule = caten.compile(PRODUCT, config={"MARCH": "x86_64_v4"}, sizes={"N": n, "M": 80, "K": 60}, opt=2).schedule
+    assert f"(split i 8) (reorder j ii) (parallel io) (split j {lanes} pad)" in re.sub(r"_2", "", schedule)

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 from math import prod
+from typing import Any
 
 from ...core.expr import Const, Op, index
 from ...core.text import form_of
@@ -143,16 +144,26 @@ def _tile_columns(draft: Draft, plan: UnpackedGemm, rows: tuple[str, ...], j: st
         height = trip_count(draft.loop(rows[0])) if rows else 1
         vectors = _most_vectors(plan, height or 1, plan.widths if rows else plan.row_widths)
         if vectors == 1 and len(plan.widths) == 1:
-            draft.attempt(partial(_masked_pair, plan=plan, rows=rows, j=j, k=k, context=context))
+            two = _needs_two_vectors(draft, plan, j)
+            if draft.is_always(j, two):
+                vectors = MASKED_VECTORS
+            else:
+                draft.attempt(partial(_masked_pair, plan=plan, rows=rows, j=j, k=k, cond=two, context=context))
         rows = (*rows, draft.split_whole(j, vectors * plan.masked, "pad")[1])
     _jam_tile(draft, plan, rows, k, context)
 
 
-def _masked_pair(draft: Draft, plan: UnpackedGemm, rows: tuple[str, ...], j: str, k: str, context: PlanContext) -> None:
-    """Compute the last columns as two vectors where one does not hold them: their multiply-adds take less time than
-    reading the left operand twice."""
+def _needs_two_vectors(draft: Draft, plan: UnpackedGemm, j: str) -> Any:
+    """The condition that one vector does not hold the last columns."""
     found = draft.loop(j)
-    copies = draft.specialize(j, form_of(Op("lt", (index(plan.masked), found.hi - found.lo))), "m")
+    return form_of(Op("lt", (index(plan.masked), found.hi - found.lo)))
+
+
+def _masked_pair(draft: Draft, plan: UnpackedGemm, rows: tuple[str, ...], j: str, k: str, cond: Any,
+                 context: PlanContext) -> None:
+    """Compute the last columns as two vectors in calls that need them: their multiply-adds take less time than reading
+    the left operand twice."""
+    copies = draft.specialize(j, cond, "m")
     column = draft.split_whole(copies[j], MASKED_VECTORS * plan.masked, "pad")[1]
     _jam_tile(draft, plan, (*[copies[name] for name in rows], column), copies[k], context)
 
