@@ -72,3 +72,14 @@ def test_an_output_that_is_first_set_to_zero_is_only_stored() -> None:
 def test_the_last_columns_are_one_masked_vector_or_two(n: int, lanes: int) -> None:
     schedule = caten.compile(PRODUCT, config={"MARCH": "x86_64_v4"}, sizes={"N": n, "M": 80, "K": 60}, opt=2).schedule
     assert f"(split i 8) (reorder j ii) (parallel io) (split j {lanes} pad)" in re.sub(r"_2", "", schedule)
+
+
+def test_a_single_row_has_several_accumulators_for_each_vector() -> None:
+    schedule = caten.compile(PRODUCT, config={"MARCH": "x86_64_v4"}, sizes={"N": 64, "M": 9, "K": 60}, opt=2).schedule
+    assert "(split pt 2) (stage pto C_partt tree register pti)" in schedule
+
+
+def test_an_operand_along_the_sum_is_transposed_in_registers() -> None:
+    spec = PRODUCT.replace("[K N]", "[N K]").replace("A @ B", "A @ B.T")
+    schedule = caten.compile(spec, config={"MARCH": "x86_64_v4"}, sizes={"N": 64, "M": 40, "K": 64}, opt=2).schedule
+    assert "(transpose p_ri j_2_ri)" in schedule

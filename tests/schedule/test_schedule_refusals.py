@@ -382,6 +382,8 @@ REFUSALS = (
      "partition j: no condition in it holds up to an iteration that is known before the loop"),
     ("E541", "(partition j)", "(for j 0 N 1 serial (let k i64 (* 2 j)) (if (< k N) ((setf (aref v k) x))))",
      "partition j: no condition in it holds up to an iteration that is known before the loop"),
+    ("E541", "(partition j)", "(for j 0 N 1 serial (let k i64 (* 2 j)) (for i 0 k 1 serial (if (< (+ i j) N) ((setf (aref v i) x)))))",
+     "partition j: no condition in it holds up to an iteration that is known before the loop"),
     ("E541", "(partition j)", "(for j 0 N 2 serial (if (< j M) ((setf (aref v j) x))))", "partition j: it counts in steps of 2"),
     # jam
     ("E518", "(jam j)", "(for j 0 N 1 serial (for i 0 M 1 serial (setf (aref X i j) x)))",

@@ -169,6 +169,13 @@ def _start_from_first_sum(draft: Draft, loop: str, buffer: str, axes: tuple[str,
     return staged
 
 
+def unroll_and_jam(draft: Draft, *loops: str) -> None:
+    """Move short loops into the loops inside them, unrolled, the first one outermost."""
+    for loop in loops:
+        draft.take("unroll", loop)
+        draft.jam(loop)
+
+
 def vectorize_sum(draft: Draft, total: Aref, lanes: int, k: str, context: PlanContext) -> None:
     """Add up the terms of the sum over `k` in a vector accumulator, whose lanes are then added to the scalar `total`.
     With masks, the terms after the last full vector go into the same accumulator."""

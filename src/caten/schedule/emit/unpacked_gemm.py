@@ -14,7 +14,15 @@ from ..analysis.loop_queries import trip_count, writes
 from ..draft import Draft
 from ..plans.contractions import StreamedGemm, UnpackedGemm
 from ..plans.plan import NotApplicable, PlanContext
-from .common_steps import accumulate_in_registers, reorder, unroll_tile, use_fma, vectorize_loop, vectorize_sum
+from .common_steps import (
+    accumulate_in_registers,
+    reorder,
+    unroll_and_jam,
+    unroll_tile,
+    use_fma,
+    vectorize_loop,
+    vectorize_sum,
+)
 
 BLOCK = 4                       # rows and columns that are transposed in registers: more would leave more at the edges
 MASKED_VECTORS = 2              # of a tile: a load crosses cache lines even where all of its lanes are off
@@ -200,9 +208,7 @@ def _jam_tile(draft: Draft, plan: UnpackedGemm, tile: tuple[str, ...], k: str, c
                 if not draft.try_steps(("vectorize", name)):
                     draft.take("unroll", name)
         tile = tuple(axes)
-    for axis in tile:
-        draft.take("unroll", axis)
-        draft.jam(axis)
+    unroll_and_jam(draft, *tile)
 
 
 def _sum_in_chains(draft: Draft, k: str, total: Aref, accumulators: int, context: PlanContext) -> None:

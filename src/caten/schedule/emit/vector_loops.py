@@ -33,6 +33,7 @@ from .common_steps import (
     reorder,
     split_tiles,
     stage_partial_sums,
+    unroll_and_jam,
     use_fma,
     vectorize_masked,
     vectorize_sum,
@@ -159,8 +160,7 @@ def _reduce_rows_at_once(draft: Draft, total: Reduction, plan: RowReduction, con
     if context.threads:
         draft.parallelize_two(*total.kept[:-1], rows.outer)
     vectorize_sum(draft, total.out.replace(buffer=kept.tile), plan.lanes, k, context)
-    draft.take("unroll", rows.inner)
-    draft.jam(rows.inner)
+    unroll_and_jam(draft, rows.inner)
     if rows.tail:
         _reduce_row(draft, rows.copies[k], total.out.replace(buffer=rows.arrays[0]), plan, context)
 

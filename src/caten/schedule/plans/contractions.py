@@ -50,6 +50,8 @@ LONG_SUM = 192                  # shortest sum for dot products of more columns 
 MEDIUM_SUM = 48                 # and of columns that leave lanes empty
 MIN_COLUMNS = 3                 # would leave most lanes of a result vector empty
 DOT_COLUMNS = (4, 2)            # widths of tiles of dot products
+REST_DOT_ROWS = 2               # rows of the second tile of dot products, if the first has more
+SKINNY, SKINNY_COPIED = (3, 4), (5, 8)  # the part of a vector up to which columns are dot products; if B is copied
 ROW_COLUMNS = (8, 2)            # for a single row: so many streams keep the memory busy
 SHORT_ROWS = 16                 # most rows for dot products of any width, if B is contiguous along the sum
 STREAM_DEPTH = 8                # rows of B that are read at a time in order
@@ -128,15 +130,15 @@ def few_columns(p: Product, context: PlanContext) -> Version:
     if p.left_along != summed.name:
         raise NotApplicable("the left operand is not contiguous along the sum")
     contiguous = p.right_along == summed.name
-    few, skinny = _dot_columns(p, context), p.lanes * 3 // 4 if contiguous else p.lanes * 5 // 8
-    cond: Any = ("or", ("and", at_most(columns, min(few, skinny)), at_least(summed, MEDIUM_SUM)),
+    few, (part, of) = _dot_columns(p, context), SKINNY if contiguous else SKINNY_COPIED
+    cond: Any = ("or", ("and", at_most(columns, min(few, p.lanes * part // of)), at_least(summed, MEDIUM_SUM)),
                  ("and", ("and", at_least(columns, p.lanes + 1), at_most(columns, few)), at_least(summed, LONG_SUM)))
     if rows.size:
         short = ("and", at_most(rows, SHORT_ROWS), at_least(summed, MEDIUM_SUM))
         cond = ("or", short, cond) if contiguous else ("and", at_least(rows, TRANSPOSE_ROWS), cond)
     full_vector = ("and", at_most(columns, MIN_COLUMNS), at_least(summed, p.lanes))     # shorter sums fill no vector
     cond = nonempty((rows, summed), ("or", ("or", at_most(columns, 1), full_vector), cond))
-    heights = (_dot_rows(context), *([2] if contiguous and _dot_rows(context) > 2 else []))
+    heights = (_dot_rows(context), *([REST_DOT_ROWS] if contiguous and _dot_rows(context) > REST_DOT_ROWS else []))
     plan = UnpackedGemm(heights, DOT_COLUMNS, p.lanes, "sum", ROW_COLUMNS if contiguous else DOT_COLUMNS,
                         transpose_right=not contiguous)
     return Version(plan, cond, "c")

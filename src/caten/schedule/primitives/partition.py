@@ -59,15 +59,15 @@ def partition(program: LoopProgram, loop: str, ending: str = "e") -> tuple[LoopP
 
 def _ends(found: For, stmts: tuple[Stmt, ...], inner: tuple[For, ...]) -> Iterator[tuple[Expr, Expr]]:
     """The conditions, each with the first iteration of `found` in which it may fail. `inner`: the loops around it."""
+    local = [n.name for n in found.unique() if isinstance(n, Let | For)]       # what has no value before the loop
     for stmt in stmts:
         if isinstance(stmt, For):
             yield from _ends(found, stmt.body, (*inner, stmt))
         elif isinstance(stmt, If):
-            lets = [n.name for n in found.unique() if isinstance(n, Let)]
             for part in conjuncts(stmt.cond):
-                worst = throughout((part,), [*inner]) if not (reads_memory(part) or mentions(part, lets)) else None
+                worst = throughout((part,), [*inner])
                 end = end_of(worst, found.name) if worst is not None and mentions(worst, (found.name,)) else None
-                if end is not None and not mentions(end, [loop.name for loop in inner]) and not reads_memory(end):
+                if end is not None and not mentions(end, local) and not reads_memory(end):
                     yield part, end
             yield from _ends(found, stmt.then, inner)
             yield from _ends(found, stmt.otherwise, inner)

@@ -356,7 +356,8 @@ class _Widening:
 
     def needed(self, mask: Expr | None, ref: Ref) -> Expr | None:
         """The mask of a store. None for a local that is declared under the same mask: nobody reads the other lanes."""
-        return None if mask is not None and self.own_masks.get(ref.buffer) is mask else mask
+        is_own = mask is not None and self.own_masks.get(ref.buffer) is mask
+        return None if is_own and self.is_inside(ref) else mask
 
     def is_register(self, place: Ref, ref: Ref) -> bool:
         """Is it a masked access to an array in registers, which has an element for every lane?"""
