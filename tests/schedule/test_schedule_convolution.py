@@ -15,7 +15,7 @@ from caten.core.program import Schedule, Target
 from caten.core.text import show
 from caten.frontend.spec_files import SpecText
 from caten.loop.affine import canonical
-from caten.loop.statements import If, Incf, LoopProgram, Transpose, Vref
+from caten.loop.statements import Aref, If, Incf, LoopProgram, Setf, Transpose, Vref
 from caten.options import Options
 from caten.schedule import autoscheduler, script
 from caten.schedule.analysis.loop_queries import loops_in
@@ -119,6 +119,53 @@ def test_images_that_wide_tiles_cover_better_have_a_nest_of_their_own() -> None:
     assert copy[1:] == ("o", ("<", ("*", ("floordiv", ("+", "H", "1"), "2"), ("floordiv", ("+", "W", "15"), "16")),
                               ("*", ("floordiv", ("+", "H", "3"), "4"), ("floordiv", ("+", "W", "7"), "8"))), "h")
     assert_same(before, after, ((3, 2, 14, 14, 1), (9, 1, 1, 9, 1), (2, 33, 10, 16, 1), (1, 2, 13, 13, 1)))
+
+
+CONV = """[composite]
+name = "Conv"
+inputs = ["X{float}[N C H W]", "F{float}[O C 3 3]", "b{float}[O]"]
+outputs = ["Y{float}[N O H W]"]
+
+[implementation]
+lang = "python"
+code = "return CODE"
+"""
+
+
+def of_spec(code: str, opt: int = 2) -> LoopProgram:
+    """An image padded by 1 convolved by 3 x 3 filters, as a spec."""
+    options = Options(opt=opt, config=(("MARCH", "x86_64_v4"),))
+    (start,) = loading.load_programs(SpecText("conv.toml", CONV.replace("CODE", code), "toml"), options)
+    after = driver.advance(start, "loop", options)
+    assert isinstance(after, LoopProgram)
+    return after
+
+
+def test_edges_that_are_set_are_vectors_and_those_that_add_are_not() -> None:
+    """A load under a mask would wait for the store under a mask before it."""
+    made = of_spec("conv2d(X, F, padding=(1, 1))")
+    stores = [n for n in made.unique() if isinstance(n, Setf) and isinstance(n.ref, Vref) and n.ref.buffer == "Y"]
+    assert any(n.ref.mask for n in stores if isinstance(n.ref, Vref))
+    added = [n for n in made.unique() if isinstance(n, Incf) and isinstance(n.ref, Vref) and n.ref.buffer == "Y"]
+    assert added and not any(n.ref.mask for n in added if isinstance(n.ref, Vref))
+    assert any(isinstance(n, Incf) and isinstance(n.ref, Aref) and n.ref.buffer == "Y" for n in made.unique())
+    for sizes in ((1, 3, 5, 7, 9), (2, 33, 4, 9, 3), (1, 1, 17, 18, 8)):
+        n, c, h, w, o = sizes
+        given = {"N": n, "C": c, "H": h, "W": w, "O": o}
+        rng = np.random.default_rng(1)
+        data = {"X": rng.integers(-4, 4, (n, c, h, w)), "F": rng.integers(-4, 4, (o, c, 3, 3)), "b": np.zeros(o),
+                "Y": np.full((n, o, h, w), 7.0)}
+        whole = {name: a.astype(np.float32) for name, a in data.items()}
+        other = {name: a.copy() for name, a in whole.items()}
+        run(made, other | given)
+        run(of_spec("conv2d(X, F, padding=(1, 1))", 0), whole | given)
+        np.testing.assert_array_equal(other["Y"], whole["Y"])
+
+
+def test_a_padded_convolution_has_its_epilogue_in_registers() -> None:
+    """However the extent of the result is computed: (H + 2 - 3) // 1 + 1 is H."""
+    made = of_spec("np.maximum(conv2d(X, F, padding=(1, 1)) + b[:, None, None], 0)")
+    assert {step[3] for step in taken(made).steps if step[0] == "stage" and step[2] == "Y"} == {"finish"}
 
 
 def test_integers_need_no_other_copy() -> None:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from ..core.dtypes import is_float
 from ..core.expr import Const, Expr, Op
 from ..core.monoids import identity
+from ..loop.affine import canonical
 from ..loop.constant_folding import fold
 from ..loop.statements import Fail
 from .axis_order import with_ordered_axes, with_ordered_sums
@@ -37,6 +38,7 @@ from .values import (
     Read,
     Reduce,
     Scan,
+    Scatter,
     TensorProgram,
     Value,
     ValueTable,
@@ -135,7 +137,8 @@ def _in_order(program: TensorProgram) -> TensorProgram:
 
 
 def _folded(program: TensorProgram) -> TensorProgram:
-    """The program with constants for operators of constants."""
+    """The program with constants for operators of constants, and extents that are equal as sums of products written
+    equally: what an output size is computed by decides neither the loops nor what shares them."""
     memo: dict[Expr, Expr] = {}
 
     def go(e: Expr) -> Expr:
@@ -147,8 +150,12 @@ def _folded(program: TensorProgram) -> TensorProgram:
 
 
 def _mapped(value: Value, change: Callable[[Expr], Expr]) -> Value:
-    """A value with its formula and its condition changed."""
-    return value.replace(**{name: change(getattr(value, name)) for name in ("cond", "expr") if hasattr(value, name)})
+    """A value with its formula and its condition changed, and its extents in affine normal form."""
+    made = {name: change(getattr(value, name)) for name in ("cond", "expr") if hasattr(value, name)}
+    axes = {name: tuple([a.replace(extent=canonical(a.extent)) for a in getattr(value, name)])
+            for name in ("axes", "over") if hasattr(value, name)}
+    shape = {"shape": tuple([canonical(e) for e in value.shape])} if isinstance(value, Scatter) else {}
+    return value.replace(**made, **axes, **shape)
 
 
 def _with_operands_in_order(value: Value, onto: frozenset[str]) -> Value:

@@ -1,14 +1,15 @@
 """Steps of a packed convolution, whose register tile spans several image lines."""
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from ...core.dtypes import is_float
 from ...core.expr import Op, Var
 from ...loop.affine import linear
-from ...loop.statements import Aref
+from ...loop.statements import Aref, Incf
 from ..analysis.classify import Chain, Contraction, fastest_axis
-from ..analysis.loop_queries import mentions
+from ..analysis.loop_queries import loops_in, mentions
 from ..draft import Copies, Draft
 from ..plans.packed_products import PackedConvolution
 from ..plans.plan import PlanContext
@@ -66,6 +67,7 @@ def emit_packed_convolution(draft: Draft, chain: Chain, c: Contraction, plan: Pa
         for line in lines:
             draft.take("unroll", line)
     vectorize_edges(draft, sums, inside[-1], lanes, context, *EPILOGUE)
+    vectorize_edges(draft, _setting(draft, sums, inside[0]), inside[-1], lanes, context, "store")
     if context.machine.has_fma and is_float(c.out.dtype):
         for name in (ci, *([copy[ci]] if ci in copy else [])):
             draft.take("contract", name)
@@ -78,6 +80,15 @@ def emit_packed_convolution(draft: Draft, chain: Chain, c: Contraction, plan: Pa
         draft.try_steps(("prefetch", left.over(oii)[0], c.left.buffer, plan.prefetch))
     if plan.unroll_inner:
         draft.take("unroll", window[-1])
+
+
+def _setting(draft: Draft, sums: Staged, axis: str) -> Staged:
+    """The nests that set elements and add to none. (Sums at an edge are added one by one: under a mask, each load would
+    wait for the store before it, of which it needs a part.) `axis`: the outermost of the tile."""
+    loops = {loop.name: loop for loop in loops_in(draft.program)}
+    nests = [n for n in sums.nests if axis in n.loops and n.loops[axis] in loops and not any(
+        isinstance(s, Incf) for s in loops[n.loops[axis]].walk())]
+    return replace(sums, nests=tuple(nests))
 
 
 def _transpose_filters(draft: Draft, array: str, packed: Staged, summing: tuple[str, ...], row: str, lanes: int,
