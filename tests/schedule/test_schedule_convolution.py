@@ -147,7 +147,8 @@ def test_edges_that_are_set_are_vectors_and_those_that_add_are_not() -> None:
     stores = [n for n in made.unique() if isinstance(n, Setf) and isinstance(n.ref, Vref) and n.ref.buffer == "Y"]
     assert any(n.ref.mask for n in stores if isinstance(n.ref, Vref))
     added = [n for n in made.unique() if isinstance(n, Incf) and isinstance(n.ref, Vref) and n.ref.buffer == "Y"]
-    assert added and not any(n.ref.mask for n in added if isinstance(n.ref, Vref))
+    assert added
+    assert not any(n.ref.mask for n in added if isinstance(n.ref, Vref))
     assert any(isinstance(n, Incf) and isinstance(n.ref, Aref) and n.ref.buffer == "Y" for n in made.unique())
     for sizes in ((1, 3, 5, 7, 9), (2, 33, 4, 9, 3), (1, 1, 17, 18, 8)):
         n, c, h, w, o = sizes
