@@ -186,7 +186,10 @@ class Drawer:
         space = self.pick(("register", "stack", "scratch", "scratch", "shared" if how == "read" and self.chance(0.5) else "stack"))
         axes = [at, *self.see.inside(at)]
         wanted = self.rng.sample(axes, self.rng.randrange(len(axes) + 1)) if self.chance(0.7) else []
-        return [at, self.pick(self.see.used(at) or ["T"]), how, space, *wanted[:4]]
+        named: list[Any] = wanted[:4]
+        if how == "read" and len(named) > 1 and self.chance(0.3):
+            named = [tuple(named[:2]), *named[2:]]                    # a window and what it moves over
+        return [at, self.pick(self.see.used(at) or ["T"]), how, space, *named]
 
     def _precompute(self) -> Sequence[Any]:
         return [self._local()]

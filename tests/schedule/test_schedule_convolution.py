@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -108,17 +109,68 @@ def test_two_lines_or_more_are_one_tile() -> None:
 def test_filters_are_transposed_while_they_are_packed() -> None:
     after = scheduled(windows("avx512"))
     blocks = [n for n in after.unique() if isinstance(n, Transpose)]
-    assert [(b.ref.buffer[:6], b.ref.count, b.value.buffer, b.value.count) for b in blocks] == 2 * [("F_tile", 8, "F", 16)]
+    assert [(b.ref.buffer, b.ref.count, b.value.buffer, b.value.count) for b in blocks] == [
+        ("F_tile", 16, "F", 16), ("Y_part_tile", 16, "Y_part", 16), ("F_tile_2", 8, "F", 16), ("F_tile_3", 8, "F", 16)]
     assert after.buffers["F"].axes == (Var("M", "i64"), canonical(Var("C", "i64") * Const(9, "i64")))
 
 
 def test_images_that_wide_tiles_cover_better_have_a_nest_of_their_own() -> None:
     before = windows("avx512")
     after = scheduled(before)
-    (copy,) = [step for step in taken(after).steps if step[0] == "specialize"]
+    (copy,) = [step for step in taken(after).steps if step[0] == "specialize" and step[3] == "h"]
     assert copy[1:] == ("o", ("<", ("*", ("floordiv", ("+", "H", "1"), "2"), ("floordiv", ("+", "W", "15"), "16")),
                               ("*", ("floordiv", ("+", "H", "3"), "4"), ("floordiv", ("+", "W", "7"), "8"))), "h")
     assert_same(before, after, ((3, 2, 14, 14, 1), (9, 1, 1, 9, 1), (2, 33, 10, 16, 1), (1, 2, 13, 13, 1)))
+
+
+FILTERS_IN_VECTORS = ((32, 33, 3, 7, 1), (40, 32, 1, 14, 1), (32, 70, 2, 7, 1))
+
+
+@pytest.mark.parametrize(("machine", "dtype"), [("avx512", "f32"), ("avx512", "f64"), ("neon", "f32")])
+@pytest.mark.slow
+def test_the_vectors_are_filters_where_pixels_would_leave_lanes_empty(machine: str, dtype: str) -> None:
+    before = windows(machine, dtype)
+    after = scheduled(before)
+    (copy,) = [step for step in taken(after).steps if step[0] == "specialize" and step[3] == "v"]
+    assert {"(<= 32 C)", "(<= (* H W) 2048)"} <= {show_condition(part) for part in parts_of(copy[2])}
+    packed = [step for step in taken(after).steps if step[0] == "stage" and step[2] == "X" and isinstance(step[-1], tuple)]
+    assert [step[6:] for step in packed] == [(("yvi", "pv"), ("xvi", "qv"))]              # with their halo, each once
+    assert_same(before, after, FILTERS_IN_VECTORS if dtype == "f32" and machine == "avx512" else FILTERS_IN_VECTORS[:1])
+
+
+def parts_of(cond: tuple[object, ...]) -> list[tuple[object, ...]]:
+    """The conditions of a conjunction."""
+    return [p for part in cond[1:] if isinstance(part, tuple) for p in parts_of(part)] if cond[0] == "and" else [cond]
+
+
+def show_condition(cond: object) -> str:
+    return f"({' '.join(map(show_condition, cond))})" if isinstance(cond, tuple) else str(cond)
+
+
+def test_few_registers_have_the_pixels_in_vectors() -> None:
+    assert not any(step[0] == "specialize" and step[3] == "v" for step in taken(scheduled(windows("avx2"))).steps)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("threads", "images", "filters", "weight"), [(False, 5, 32, np.inf), (True, 1, 130, 1.0)])
+@pytest.mark.parametrize("code", ["np.maximum(conv2d(X, F, padding=(1, 1)) + b[:, None, None], 0)", "conv2d(X, F, padding=(1, 1))"])
+def test_results_of_filters_in_vectors_are_transposed(code: str, threads: bool, images: int, filters: int, weight: float) -> None:
+    """With more images than are kept at once, more than a panel of filters, an epilogue, and a weight that is not
+    finite."""
+    made, plain = of_spec(code, OMP=str(int(threads))), of_spec(code, 0)
+    assert any(isinstance(n, Transpose) and n.value.buffer == "Y_part" for n in made.unique())
+    shared = [loop.name for loop in loops_in(made) if loop.mark == "parallel"]
+    assert [name[1:] for name in shared if "v" in name][:2] == ["_2vo", "_2vo"]
+    rng = np.random.default_rng(3)
+    given = {"X": rng.integers(-4, 5, (images, 32, 1, 7)), "F": rng.integers(-4, 5, (filters, 32, 3, 3)),
+             "b": rng.integers(-4, 5, filters)}
+    data: dict[str, Any] = {name: a.astype(np.float32) for name, a in given.items()}
+    data |= {"Y": np.full((images, filters, 1, 7), 9, np.float32), "N": images, "C": 32, "H": 1, "W": 7, "O": filters}
+    data["F"][filters // 2, 3, 1, 0] = weight
+    other = {name: np.copy(a) if isinstance(a, np.ndarray) else a for name, a in data.items()}
+    run(made, data)
+    run(plain, other)
+    np.testing.assert_array_equal(data["Y"], other["Y"])
 
 
 CONV = """[composite]
@@ -132,9 +184,9 @@ code = "return CODE"
 """
 
 
-def of_spec(code: str, opt: int = 2) -> LoopProgram:
+def of_spec(code: str, opt: int = 2, **config: str) -> LoopProgram:
     """An image padded by 1 convolved by 3 x 3 filters, as a spec."""
-    options = Options(opt=opt, config=(("MARCH", "x86_64_v4"),))
+    options = Options(opt=opt, config=(("MARCH", "x86_64_v4"), *config.items()))
     (start,) = loading.load_programs(SpecText("conv.toml", CONV.replace("CODE", code), "toml"), options)
     after = driver.advance(start, "loop", options)
     assert isinstance(after, LoopProgram)

@@ -24,6 +24,7 @@ from .plans.parameters import DEFAULTS, Choices, Parameter
 from .plans.plan import NotApplicable
 from .script import Step, StepRefused
 from .single_nest import Apart, apart
+from .staging import Shared
 from .step_results import Jammed, Made, OneLoop, Partitioned, Specialized, Split, Staged
 
 # Codes of steps that a program does not allow; with others a step is malformed.
@@ -105,7 +106,7 @@ class Draft:
         if len(self.parts) < len(found):
             raise NotApplicable(f"the nest is no longer apart when '{array}' is flattened")
 
-    def stage(self, at: str, buffer: str, how: str, space: str, *axes: str) -> Staged:
+    def stage(self, at: str, buffer: str, how: str, space: str, *axes: Shared) -> Staged:
         """Stage the footprint of a loop in a buffer as a local tile."""
         return self._made(Staged, "stage", at, buffer, how, space, *axes)
 

@@ -48,8 +48,8 @@ from .primitives.widen import widen
 from .step_results import Made
 
 Step = tuple[Any, ...]                # words, and conditions as nested tuples of words
-# The kind of an argument: `loop`, `buffer`, `kernel`, `name`, `count`, `loop or count`, `condition`, `extent`, or
-# the words that it may be.
+# The kind of an argument: `loop`, `buffer`, `kernel`, `name`, `count`, `loop or count`, `loop or loops` (a list),
+# `condition`, `extent`, or the words that it may be.
 Kind = str | tuple[str, ...]
 
 MOST_NODES = 200_000                   # of a scheduled program, written out, or
@@ -71,11 +71,14 @@ class Primitive:
     def loops(self, values: tuple[Any, ...]) -> list[str]:
         """The arguments of a step that name loops."""
         kinds = [*self.words, *self.options, *[self.rest] * len(values)]
-        return [value for value, kind in zip(values, kinds, strict=False) if isinstance(value, str) and "loop" in kind]
+        found = [value for value, kind in zip(values, kinds, strict=False) if "loop" in kind]
+        return [name for value in found if not isinstance(value, int)
+                for name in ([value] if isinstance(value, str) else value)]
 
     def usage(self, name: str) -> str:
         """(split LOOP COUNT [cut|min|pad] [NAME] [NAME])"""
         def spelled(kind: Kind) -> str:
+            kind = kind.replace("loops", "(loop loop…)") if isinstance(kind, str) else kind
             return kind.upper().replace(" OR ", "|") if isinstance(kind, str) else "|".join(kind)
         parts = [name, *map(spelled, self.words), *[f"[{spelled(k)}]" for k in self.options],
                  *([f"{spelled(self.rest)}…"] if self.rest else [])]
@@ -99,7 +102,8 @@ PRIMITIVES: dict[str, Primitive] = {
     "bind": Primitive(bind, ("loop", MARKS)),
     "separate": Primitive(separate, ("kernel",)),
     "spread": Primitive(spread, ("loop", "count"), ("name",)),
-    "stage": Primitive(stage, ("loop", "buffer", HOWS, ("register", "stack", "scratch", "shared")), (), "loop"),
+    "stage": Primitive(stage, ("loop", "buffer", HOWS, ("register", "stack", "scratch", "shared")), (),
+                       "loop or loops"),
     "precompute": Primitive(precompute, ("buffer",)),
     "prefetch": Primitive(prefetch, ("loop", "buffer", "count"), (("write",),)),
     "prefetch_at": Primitive(prefetch_at, ("loop", "loop", "buffer", "count")),
@@ -236,6 +240,11 @@ def _value(word: str, kind: Kind, step: Step, place: Place | None) -> Any:
         return word
     if kind in ("condition", "extent"):
         return word
+    if kind == "loop or loops" and not isinstance(word, str):
+        if len(word) < 2:
+            raise error("E503", f"{flat(step)}: expected a loop, or two or more in parentheses, not {flat(word)}",
+                        place)
+        return tuple([_value(name, "loop", step, place) for name in word])
     if not isinstance(word, str):
         raise error("E503", f"{flat(step)}: expected a word, not {flat(word)}", place)
     if kind == "count" or (kind == "loop or count" and word.isdigit()):

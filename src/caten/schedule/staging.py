@@ -12,6 +12,7 @@ from ..loop.dependence import obstacle_to_parallel
 from ..loop.statements import Aref, For, If, Let, Local, LoopProgram, Stmt, is_const
 from .analysis.access_bounds import MAX_STACK_BYTES, bytes_of, is_inside, shapes
 from .analysis.guards import guards_of, throughout, without_guards, wrapped
+from .analysis.halos import Halo, halo
 from .analysis.injectivity import obstacle_to_one_to_one
 from .analysis.loop_queries import (
     accesses,
@@ -32,6 +33,9 @@ from .step_results import Nest, Staged
 # builds the loops over the last axes of a tile, either for whole tiles or for those that cross the edge of the array
 Edge = Callable[[list[For]], tuple[Stmt, ...]]
 
+# A loop, or the loops that share an axis of a tile.
+Shared = str | tuple[str, ...]
+
 # The role of a nest over a tile by the suffix of its loop names, and whether it is for tiles that cross the edge.
 DOES = {"_r": ("fill", False), "_re": ("fill", True), "_z": ("begin", False), "_h": ("halve", False),
         "_s": ("lay", False),
@@ -42,7 +46,7 @@ DOES = {"_r": ("fill", False), "_re": ("fill", True), "_z": ("begin", False), "_
 class Tile:
     """The tile that replaces the accesses of a loop to one buffer."""
 
-    def __init__(self, program: LoopProgram, found: For, buffer: str, space: str, loops: tuple[str, ...],
+    def __init__(self, program: LoopProgram, found: For, buffer: str, space: str, axes: tuple[Shared, ...],
                  step: str, reads: bool = False) -> None:
         self.program, self.found, self.buffer, self.step, self.space = program, found, buffer, step, space
         self.nests: list[Nest] = []                              # over the elements, in order of creation
@@ -53,18 +57,22 @@ class Tile:
         self.epilogue: tuple[Stmt, ...] = ()
         self.shared_by: tuple[str, ...] = ()                     # parallel loops for which `check_threads` has to prove
         self.inner = [found, *loops_in(found.body)]
-        self.ref = self._access(loops if reads else ())
+        loops = tuple([name for axis in axes for name in _names(axis)])
+        self.access = self.ref = self._access(loops if reads else ())
         known = {loop.name: loop for loop in self.inner}
         for name in loops:
             if name not in known:
                 raise self.refuse(f"'{name}' is no loop inside '{found.name}'")
         if (twice := next((n for n in loops if loops.count(n) > 1), None)) is not None:
             raise self.refuse(f"'{twice}' is named twice; it is one axis of the tile")
-        self.axes = [known[n] for n in loops or [name for name in known if mentions(self.ref, (name,))]]
+        axes = axes or tuple([name for name in known if mentions(self.ref, (name,))])
+        self.halos = self._halos([[known[name] for name in _names(axis)] for axis in axes], reads)
+        self.axes = [known[axis] if isinstance(axis, str) else self.halos[axis[0]].loop for axis in axes]
         self.names, self.context = Names.of(program), context_at(program, found)
         self.shape = shapes(program)[buffer]
         lets = [n.name for n in found.unique() if isinstance(n, Let)]
-        unused = [*[loop.name for loop in self.inner if loop not in self.axes], *lets]
+        shared = {name for h in self.halos.values() for name in h.names}
+        unused = [*[loop.name for loop in self.inner if loop not in self.axes and loop.name not in shared], *lets]
         for name in unused:
             if mentions(self.ref, (name,)):
                 raise self.refuse(f"{self.ref} moves with '{name}', which is no axis of the tile")
@@ -75,10 +83,24 @@ class Tile:
         self.guards = tuple([part for cond in conds for part in conjuncts(cond)
                              if not mentions(part, unused) and not reads_memory(part)])
         self.is_conditional = len(whole) < sum(1 for n in found.walk() if isinstance(n, If))
+        for h in self.halos.values():
+            self.ref = self.ref.replace(index=tuple([h.of(i) or i for i in self.ref.index]))
+            self.guards = tuple([cond for given in self.guards if (cond := h.of(given)) is not None])
         self.extents = [self._extent(loop, n) for n, loop in enumerate(self.axes)]
         if space == "stack" and bytes_of(self.ref.dtype, self.extents) > MAX_STACK_BYTES:
             size = bytes_of(self.ref.dtype, self.extents)
             raise self.refuse(f"its {size} bytes do not fit on the stack ({MAX_STACK_BYTES}); use scratch")
+
+    def _halos(self, axes: list[list[For]], reads: bool) -> dict[str, Halo]:
+        """The axes that several loops share, by the first of them."""
+        several = [loops for loops in axes if len(loops) > 1]
+        if several and not reads:
+            raise self.refuse(f"'{several[0][0].name}' and '{several[0][1].name}' share an axis, and what they store "
+                              "would meet in it; only a tile that is read has such axes")
+        try:
+            return {loops[0].name: halo(self.ref, loops) for loops in several}
+        except ValueError as problem:
+            raise self.refuse(str(problem)) from None
 
     def _local(self, suffix: str) -> tuple[Local, Aref]:
         local = Local(self.names.fresh(f"{self.buffer}_{suffix}"), self.ref.dtype, tuple(self.extents), self.space)
@@ -87,6 +109,11 @@ class Tile:
     def _cell(self) -> tuple[Expr, ...]:
         """The index in the tile of an iteration."""
         return tuple([canonical(Var(loop.name, "i64") - loop.lo) for loop in self.axes])
+
+    def _place(self) -> tuple[Expr, ...]:
+        """The index in the tile of the element that an iteration reads."""
+        return tuple([self.halos[loop.name].position if loop.name in self.halos else cell
+                      for loop, cell in zip(self.axes, self._cell(), strict=True)])
 
     def _with(self, local: Local, tile: Aref) -> tuple[Stmt, ...]:
         """The loop, with the tile instead of the buffer."""
@@ -234,3 +261,7 @@ class Tile:
 
     def refuse(self, reason: str) -> Exception:
         return refusal("E515", self.step, reason)
+
+
+def _names(axis: Shared) -> tuple[str, ...]:
+    return (axis,) if isinstance(axis, str) else axis

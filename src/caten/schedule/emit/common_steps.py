@@ -109,19 +109,21 @@ def reorder(draft: Draft, chain: Chain, names: tuple[str, ...]) -> None:
         draft.take("reorder", *names)
 
 
-# -- accumulators in registers ----------------------------------------------------------------------------------------
-def accumulate_in_registers(draft: Draft, loop: str, buffer: str, *axes: str, how: str = "accumulate",
-                            keep_conditions: bool = False,
+# -- accumulators ----------------------------------------------------------------------------------------------------
+def accumulate(draft: Draft, loop: str, buffer: str, *axes: str, how: str = "accumulate",
+                            keep_conditions: bool = False, space: str = "register",
                             finish: Callable[[Draft, Staged], None] | None = None) -> Staged:
-    """Keep accumulators in registers. If an earlier nest only sets the result, the first sum replaces it. If a later
-    one maps each result, and `finish` vectorises that, it is applied to the accumulators. Otherwise the result is
-    staged as `how` says. So it is if conditions would stay around the sum, unless `keep_conditions`."""
-    first = partial(_start_from_first_sum, loop=loop, buffer=buffer, axes=axes, keep_conditions=keep_conditions)
+    """Keep accumulators in registers, or in another `space`. If an earlier nest only sets the result, the first sum
+    replaces it. If a later one maps each result, and `finish` vectorises that, it is applied to the accumulators.
+    Otherwise the result is staged as `how` says. So it is if conditions would stay around the sum, unless
+    `keep_conditions`."""
+    first = partial(_start_from_first_sum, loop=loop, buffer=buffer, axes=axes, keep_conditions=keep_conditions,
+                    space=space)
     made = None
     if finish is not None:
         made = draft.result_of(partial(_finish, begin=first, finish=finish), f"the epilogue of '{buffer}'")
     return made or draft.result_of(partial(first, how="begin"), f"the step 'start from first sum {loop} {buffer}'") \
-        or draft.stage(loop, buffer, how, "register", *axes)
+        or draft.stage(loop, buffer, how, space, *axes)
 
 
 def _finish(draft: Draft, begin: Callable[..., Staged], finish: Callable[[Draft, Staged], None]) -> Staged:
@@ -162,8 +164,8 @@ def prefetch_operands(draft: Draft, sums: Staged, row: str, tiles: str) -> None:
 
 
 def _start_from_first_sum(draft: Draft, loop: str, buffer: str, axes: tuple[str, ...], keep_conditions: bool,
-                          how: str) -> Staged:
-    staged = draft.stage(loop, buffer, how, "register", *axes)
+                          space: str, how: str) -> Staged:
+    staged = draft.stage(loop, buffer, how, space, *axes)
     if not keep_conditions and any(isinstance(n, If) for n in draft.loop(loop).unique()):
         raise NotApplicable(f"a condition would be evaluated in every iteration of '{loop}'")
     return staged

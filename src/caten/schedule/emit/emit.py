@@ -7,9 +7,10 @@ from typing import Any
 from ..analysis.classify import Chain, Contraction, contraction
 from ..draft import Draft
 from ..plans.contractions import StreamedGemm, UnpackedGemm
+from ..plans.convolutions import ConvolutionOverFilters, PackedConvolution
 from ..plans.gpu import ColumnsInBlocks, GroupPerRow, GroupReduction, SharedGemm, SharedTranspose, ThreadPerElement
 from ..plans.maps import ScalarLoops, VectorLoop
-from ..plans.packed_products import PackedConvolution, PackedGemm
+from ..plans.packed_products import PackedGemm
 from ..plans.plan import NotApplicable, Plan, PlanContext
 from ..plans.reductions import (
     ColumnReduction,
@@ -25,6 +26,7 @@ from ..plans.scans import PrefixVectors
 from ..plans.scatters import ScatterRows
 from ..plans.transposes import BlockedTranspose
 from . import (
+    convolution_over_filters,
     gpu_steps,
     packed_convolution,
     packed_gemm,
@@ -39,6 +41,7 @@ from . import (
 OF_PRODUCTS: dict[type[Plan], Callable[[Draft, Chain, Contraction, Any, PlanContext], None]] = {
     SharedGemm: gpu_steps.emit_shared_gemm, PackedGemm: packed_gemm.emit_packed_gemm,
     PackedConvolution: packed_convolution.emit_packed_convolution, UnpackedGemm: unpacked_gemm.emit_unpacked_gemm,
+    ConvolutionOverFilters: convolution_over_filters.emit_convolution_over_filters,
     StreamedGemm: unpacked_gemm.emit_streamed_gemm,
 }
 OF_LOOPS: dict[type[Plan], Callable[[Draft, Chain, Any, PlanContext], None]] = {

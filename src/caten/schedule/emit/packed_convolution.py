@@ -9,14 +9,14 @@ from ...core.expr import Op, Var
 from ...loop.affine import linear
 from ...loop.statements import Aref, Incf
 from ..analysis.classify import Chain, Contraction, fastest_axis
-from ..analysis.loop_queries import loops_in, mentions
+from ..analysis.loop_queries import loops_in, mentions, trip_count
 from ..draft import Copies, Draft
-from ..plans.packed_products import PackedConvolution
+from ..plans.convolutions import PackedConvolution
 from ..plans.plan import PlanContext
 from ..step_results import Staged, Unguarded
 from .common_steps import (
     EPILOGUE,
-    accumulate_in_registers,
+    accumulate,
     prefetch_operands,
     vectorize_edges,
     vectorize_loop,
@@ -42,10 +42,10 @@ def emit_packed_convolution(draft: Draft, chain: Chain, c: Contraction, plan: Pa
     for tile in (left.tile, right.tile):
         draft.try_steps(("precompute", tile))               # the ReLU of the layer before
     lanes = min(plan.width, plan.lanes) if len(inside) > 1 else plan.lanes
-    sums = accumulate_in_registers(draft, ci, c.out.buffer, oii, *inside, how="partial", keep_conditions=True,
+    sums = accumulate(draft, ci, c.out.buffer, oii, *inside, how="partial", keep_conditions=True,
                                    finish=partial(_check_epilogue, pixels=inside, lanes=lanes))
     in_blocks = plan.transpose_left and draft.attempt(
-        partial(_transpose_filters, array=c.left.buffer, packed=left, summing=(ci, *window), row=oii, lanes=plan.lanes))
+        partial(transpose_filters, array=c.left.buffer, packed=left, summing=(ci, *window), row=oii, lanes=plan.lanes))
     if context.threads and plan.parallel_filters:
         draft.take("parallel", oo)
     elif context.threads and not draft.parallelize(*c.batch) and draft.parallelize_two(*around):
@@ -91,8 +91,7 @@ def _setting(draft: Draft, sums: Staged, axis: str) -> Staged:
     return replace(sums, nests=tuple(nests))
 
 
-def _transpose_filters(draft: Draft, array: str, packed: Staged, summing: tuple[str, ...], row: str, lanes: int,
-                       ) -> None:
+def transpose_filters(draft: Draft, array: str, packed: Staged, summing: tuple[str, ...], row: str, lanes: int) -> None:
     """Pack filters by transposing blocks in registers. Those of a channel and the next follow each other in memory: the
     loops over channels and windows become one, and so do the axes of the filters and of the tile."""
     (nest,) = packed.usual_nests()
@@ -107,7 +106,11 @@ def _transpose_filters(draft: Draft, array: str, packed: Staged, summing: tuple[
         if axis != inner:                                # but a version before has flattened them
             draft.flatten_argument(array, axis)
         place -= 1
-    draft.take("transpose", draft.split(along, lanes).inner, nest.loops[row])
+    block, filters = draft.split(along, lanes).inner, nest.loops[row]
+    if (trip_count(draft.loop(filters)) or 0) > lanes:
+        several, filters = draft.split_exactly(filters, lanes)
+        draft.take("reorder", several, block, filters)
+    draft.take("transpose", block, filters)
 
 
 def _tile_pixels(draft: Draft, c: Contraction, plan: PackedConvolution) -> tuple[tuple[str, ...], tuple[str, ...]]:

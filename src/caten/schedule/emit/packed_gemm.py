@@ -13,7 +13,7 @@ from ..plans.plan import PlanContext
 from ..step_results import Staged
 from .common_steps import (
     EPILOGUE,
-    accumulate_in_registers,
+    accumulate,
     prefetch_operands,
     vectorize_copy,
     vectorize_edges,
@@ -53,7 +53,7 @@ def emit_packed_gemm(draft: Draft, chain: Chain, c: Contraction, plan: PackedGem
         draft.parallelize(left.over(axes[0])[0])
         if not lines:
             draft.parallelize(right.over(jo)[0])
-    visits = accumulate_in_registers(draft, ki, c.out.buffer, iii, ji, how="partial",
+    visits = accumulate(draft, ki, c.out.buffer, iii, ji, how="partial",
                                      finish=partial(vectorize_epilogue, column=ji, lanes=plan.lanes, context=context))
     for loop in reversed((*inner, iii)):
         draft.try_steps(("hoist", loop))

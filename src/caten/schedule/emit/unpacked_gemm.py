@@ -15,7 +15,7 @@ from ..draft import Draft
 from ..plans.contractions import StreamedGemm, UnpackedGemm
 from ..plans.plan import NotApplicable, PlanContext
 from .common_steps import (
-    accumulate_in_registers,
+    accumulate,
     reorder,
     unroll_and_jam,
     unroll_tile,
@@ -184,7 +184,7 @@ def _most_vectors(plan: UnpackedGemm, rows: int, widths: Iterable[int]) -> int:
 
 def _keep_elements(draft: Draft, out: Aref, plan: UnpackedGemm, k: str, context: PlanContext) -> None:
     """Keep each element of the result in a register during its sum. Several of them, jammed, are a register tile."""
-    kept = accumulate_in_registers(draft, k, out.buffer, finish=lambda draft, sums: None)
+    kept = accumulate(draft, k, out.buffer, finish=lambda draft, sums: None)
     if plan.lanes_along == "sum":
         vectorize_sum(draft, out.replace(buffer=kept.tile), plan.lanes, k, context)
 

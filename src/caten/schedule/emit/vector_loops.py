@@ -26,7 +26,7 @@ from ..plans.reductions import (
 )
 from ..step_results import Split, Staged
 from .common_steps import (
-    accumulate_in_registers,
+    accumulate,
     check_indices,
     in_shorter_vectors,
     pad_masked,
@@ -376,7 +376,7 @@ def _sum_in_chains(draft: Draft, loop: str, tile: str) -> tuple[str, ...]:
 
 def _hold(draft: Draft, loop: str, buffer: str) -> Staged:
     """Keep the accumulator of a loop in a register, and apply an epilogue to it."""
-    return accumulate_in_registers(draft, loop, buffer, keep_conditions=True, finish=lambda draft, sums: None)
+    return accumulate(draft, loop, buffer, keep_conditions=True, finish=lambda draft, sums: None)
 
 
 def _reduction(draft: Draft, chain: Chain) -> Reduction:

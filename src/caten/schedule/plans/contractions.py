@@ -1,9 +1,9 @@
 """Plans of contractions: matrix products (GEMM), batches of them, and convolutions.
 
-The general plan packs both operands (`packed_products`). The plans here are for calls in which packing does not pay. An
-operand that fits a cache is used in place. A skinny GEMM with few columns has its vector lanes along the sum, since a
-register tile would leave most lanes empty. With few rows, each operand element is used only a few times and is read in
-order.
+The general plans pack both operands (`packed_products`, `convolutions`). The plans here are for calls in which packing
+does not pay. An operand that fits a cache is used in place. A skinny GEMM with few columns has its vector lanes along
+the sum, since a register tile would leave most lanes empty. With few rows, each operand element is used only a few
+times and is read in order.
 """
 from __future__ import annotations
 
@@ -16,17 +16,16 @@ from ...frozen import frozen
 from ...loop.statements import LoopProgram
 from ..analysis.classify import Chain, contiguous_loop, contraction
 from ..analysis.loop_queries import mentions
-from .packed_products import (
+from .convolutions import (
     convolution,
     few_pixels,
     few_pixels_in_wide_tiles,
-    packed,
+    filters_in_vectors,
     pointwise_convolution,
-    small_batch,
     small_images,
-    small_product,
     wide_tiles,
 )
+from .packed_products import packed, small_batch, small_product
 from .parameters import Parameter
 from .plan import Axis, NestKind, NotApplicable, Plan, PlanContext, Version, axes_of, both, decided, nonempty
 from .product import (
@@ -332,4 +331,4 @@ PRODUCTS = NestKind(
     "products", "Contractions of two arrays: GEMM, GEMV, batched products, convolutions.", match_product,
     (short_dots, matrix_vector, several_rows, few_columns, few_columns_transposed, streamed_right, right_fits_cache,
      whole_tiles, batch_fits_cache, few_rows, pointwise_convolution, small_images, small_batch,
-     few_pixels_in_wide_tiles, few_pixels, wide_tiles, convolution, small_product, packed))
+     filters_in_vectors, few_pixels_in_wide_tiles, few_pixels, wide_tiles, convolution, small_product, packed))

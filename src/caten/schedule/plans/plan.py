@@ -171,8 +171,9 @@ def _number(value: Any) -> int | None:
     match value:
         case str() if value.isdigit():
             return int(value)
-        case ("*", a, b) if (known := _number(a)) is not None and (other := _number(b)) is not None:
-            return known * other
+        case ("*" | "+" | "floordiv" as fn, a, b) if (known := _number(a)) is not None and (
+                other := _number(b)) is not None:
+            return known * other if fn == "*" else known + other if fn == "+" else known // other
     return None
 
 

@@ -7,7 +7,19 @@ the conditions are decided then and no copy is made.
 """
 from __future__ import annotations
 
-from . import contractions, gpu, maps, packed_products, product, reductions, row_passes, scans, scatters, transposes
+from . import (
+    contractions,
+    convolutions,
+    gpu,
+    maps,
+    packed_products,
+    product,
+    reductions,
+    row_passes,
+    scans,
+    scatters,
+    transposes,
+)
 from .contractions import PRODUCTS
 from .maps import MAPS, MAPS_WITH_SUMS
 from .parameters import Parameter
@@ -26,6 +38,7 @@ OUTER_LOOPS: tuple[NestKind, ...] = (row_passes.SERIAL,)
 DEVICE_NESTS: tuple[NestKind, ...] = gpu.KINDS
 
 COPIES = Parameter("nest.copies", (0, 1), 0, what="is there a specialised copy of the nest for the likely sizes?")
-MODULES = (product, packed_products, contractions, reductions, maps, row_passes, transposes, scans, scatters, gpu)
+MODULES = (product, packed_products, convolutions, contractions, reductions, maps, row_passes, transposes, scans,
+           scatters, gpu)
 PARAMETERS: dict[str, Parameter] = {p.name: p for p in (COPIES, *[
     value for module in MODULES for value in vars(module).values() if isinstance(value, Parameter)])}

@@ -16,14 +16,15 @@ from ..analysis.guards import shortened, wrapped
 from ..analysis.loop_queries import context_at, enclosing, find, mentions, refusal, replaced, writes
 from ..loop_names import copied
 from ..normalize import tidied
-from ..staging import Edge, Tile
+from ..staging import Edge, Shared, Tile
 from ..step_results import Staged
 from .stage_shared import stage_shared
 
 HOWS = ("read", "write", "accumulate", "partial", "begin", "finish", "tree")
 
 
-def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loops: str) -> tuple[LoopProgram, Staged]:
+def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str,
+          *loops: Shared) -> tuple[LoopProgram, Staged]:
     """Replace BUFFER inside the first LOOP by a local tile that holds the part of BUFFER which the loop uses. This one
     step is packing (`read` into `scratch`), register tiling (`accumulate` or `partial` in `register`) and privatisation
     of sums (`partial`, `tree`).
@@ -41,6 +42,14 @@ def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loo
           (for p 0 8 1 serial                             (for p_r 0 8 1 serial (setf (aref B_tile p_r) (aref B p_r)))
             (incf (aref A i) (aref B p))))          ->    (for i 0 M 1 serial
                                                             (for p 0 8 1 serial (incf (aref A i) (aref B_tile p))))
+    Loops in parentheses share an axis of a tile that is read: of the elements at i + k (or 2 · i + k) there is each
+    once, not once for each k. Use it for the pixels under the windows of a convolution, which overlap (their halo).
+        (stage k u read stack (i k))
+        (for k 0 3 1 serial                               (local u_tile f32 (6) stack)
+          (for i 0 4 1 serial                             (for i_r 0 6 1 serial (setf (aref u_tile i_r) (aref u i_r)))
+            (incf (aref v i) (aref u (+ i k)))))    ->    (for k 0 3 1 serial
+                                                            (for i 0 4 1 serial
+                                                              (incf (aref v i) (aref u_tile (+ i k)))))
     **read … shared**: the threads of a group fill the tile together, a part each, and then meet at a barrier. Block
     loops may be axes.
         (stage p B read shared i p)
@@ -121,7 +130,7 @@ def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loo
     accumulate); for `partial`, `begin`, `finish` and `tree`, the updates are not all one associative operator with an
     identity element; for `begin`, no nest before sets each element of BUFFER (use partial); for `finish`, no nest
     behind maps each element of it (use begin); for `tree`, an extent is not constant; a register or stack tile has no
-    constant size.
+    constant size; loops that share an axis do not count from 0 by 1, or BUFFER does not move with their sum alone.
     """
     step = f"stage {at} {buffer}"
     found = find(program, at, step)
@@ -131,7 +140,9 @@ def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str, *loo
         if how != "read":
             raise refusal("E515", step,
                           "threads fill a shared tile together with what they read; what they write is theirs")
-        return stage_shared(program, at, buffer, loops)
+        if several := next((axis for axis in loops if not isinstance(axis, str)), None):
+            raise refusal("E515", step, f"{' and '.join(several)} share an axis, and a shared tile has none of these")
+        return stage_shared(program, at, buffer, tuple([str(axis) for axis in loops]))
     if found.mark in BOUND:
         raise refusal("E515", step,
                       f"'{at}' is bound to the {found.mark}, and a tile around it would belong to no thread",
@@ -158,7 +169,8 @@ class _Staged(Tile):
             raise self.refuse(f"{self.ref} is written inside '{self.found.name}', use accumulate")
         local, tile = self._local("tile")
         self._check_inside()
-        return (local, *self._filled(tile), *substitute((self.found,), {self.ref: tile}))
+        read = tile.replace(index=self._place())
+        return (local, *self._filled(tile), *substitute((self.found,), {self.access: read}))
 
     def accumulate(self) -> tuple[Stmt, ...]:
         if not any(w.ref is self.ref for w in writes(self.found)):

@@ -14,6 +14,7 @@ from ...loop.effects import written
 from ...loop.statements import Aref, For, If, Incf, Let, Local, LoopProgram, Setf, Stmt, Vref
 from ..analysis.access_bounds import is_inside, shapes
 from ..analysis.guards import wrapped
+from ..analysis.halos import halo
 from ..analysis.loop_queries import context_at, find, loops_in, mentions, reads_memory, refusal, replaced, writes
 from ..loop_names import copied
 from ..normalize import tidied
@@ -143,28 +144,44 @@ class _Products:
                 return (self._fills(yes, loops, cond, context.given(asked))
                         and self._fills(no, loops, cond, context.given(asked, False)))
             case Setf(ref=Aref(buffer=self.tile) as ref):
-                same = self._same_cell(ref, loops)
-                return same is not None and _is_zero_without(stmt.value, substitute(cond, same), context)
+                where_filled = self._in_the_filling(cond, ref, loops)
+                return where_filled is not None and _is_zero_without(stmt.value, where_filled, context)
         return False
 
-    def _same_cell(self, ref: Aref, loops: dict[str, For]) -> dict[Var, Var] | None:
-        """The loop variables of the filling by those around the products; None unless the filling covers every element
-        that the products read."""
+    def _in_the_filling(self, cond: Expr, ref: Aref, loops: dict[str, For]) -> Expr | None:
+        """A condition around the products as one around the filling of the element that they read, which is stored to
+        `ref`. None unless the filling covers every element that the products read, and the condition is the same for
+        all that read an element."""
         same: dict[Var, Var] = {}
-        for mine, filled in zip(self.mine.index, ref.index, strict=True):
-            match mine, filled:
-                case Var(name=used), Var(name=stored) if used in self.loops and stored in loops and mine not in same:
-                    same[mine] = filled
-                case _:
-                    return None
-        if len(set(same.values())) < len(loops) or len(same) < len(loops):
-            return None
-        for used_var, stored_var in same.items():
-            used_loop, stored_loop = self.loops[used_var.name], loops[stored_var.name]
-            span = used_loop.lo, used_loop.hi, used_loop.step
-            if substitute(span, same) != (stored_loop.lo, stored_loop.hi, stored_loop.step):
+        used: list[For] = []
+        for position, (mine, filled) in enumerate(zip(self.mine.index, ref.index, strict=True)):
+            if not isinstance(filled, Var) or filled.name not in loops or filled in same.values():
                 return None
-        return same
+            axis, of_axis = self._axis(position, cond)
+            if axis is None or of_axis is None or mentions(mine, [loop.name for loop in used]):
+                return None
+            cond = of_axis
+            same[Var(axis.name, "i64")] = filled
+            used.append(axis)
+        if len(same) < len(loops):
+            return None
+        for axis, stored in zip(used, same.values(), strict=True):
+            loop = loops[stored.name]
+            if substitute((axis.lo, axis.hi, axis.step), same) != (loop.lo, loop.hi, loop.step):
+                return None
+        return substitute(cond, same)
+
+    def _axis(self, position: int, cond: Expr) -> tuple[For | None, Expr | None]:
+        """The loop along an axis of the tile, or the loop over the sums of those that share it, and the condition over
+        it."""
+        mine = self.mine.index[position]
+        if isinstance(mine, Var):
+            return self.loops.get(mine.name), cond
+        try:
+            shared = halo(self.mine, [loop for name, loop in self.loops.items() if mentions(mine, (name,))])
+        except ValueError:
+            return None, None
+        return shared.loop, shared.of(cond)
 
     # results --------------------------------------------------------------------------------------------------------
     def without_conditions(self) -> For:

@@ -1,0 +1,62 @@
+"""Axes of a tile that several loops share: pixels and the windows over them meet in the same elements (the halo)."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...core.expr import Expr, Op, Var, index
+from ...core.node import substitute
+from ...frozen import frozen
+from ...loop.affine import canonical
+from ...loop.statements import Aref, For, is_const
+from ..normalize import normal
+from .loop_queries import mentions, stride_in
+
+SUM = Var(" sum", "i64")              # no loop has this name
+
+
+@frozen
+class Halo:
+    """The values of `position`, a sum of loop variables with positive constant factors, one of which is 1. `loop`
+    counts them from 0, and has the name of the first of the loops."""
+
+    loop: For
+    position: Expr
+    unit: Var
+    rest: Expr                        # the sum without the variable whose factor is 1
+    names: tuple[str, ...]
+
+    def of(self, expr: Expr) -> Expr | None:
+        """An expression over the loops as one over `loop`; None if it depends on more than the sum of them."""
+        if not mentions(expr, self.names):
+            return expr
+        made = normal(substitute(expr, {self.unit: Op("sub", (SUM, self.rest))}))
+        return None if mentions(made, self.names) else substitute(made, {SUM: Var(self.loop.name, "i64")})
+
+
+def halo(ref: Aref, loops: Sequence[For]) -> Halo:
+    """The axis that loops share in a tile of what they read. Raises ValueError with the reason if they have none."""
+    names = tuple([loop.name for loop in loops])
+    for loop in loops:
+        if not is_const(loop.lo, 0) or not is_const(loop.step, 1):
+            raise ValueError(f"'{loop.name}' does not count from 0 by 1")
+    used = [i for i in ref.index if mentions(i, names)]
+    strides = [stride_in(used[0], name) if used else None for name in names]
+    factors = [stride for stride in strides if stride is not None and stride > 0]
+    if len(factors) < len(loops) or 1 not in factors:
+        raise ValueError(f"{ref} does not move with a sum of {' and '.join(names)}")
+    scaled = [canonical(Op("mul", (index(f), Var(loop.name, "i64")))) for f, loop in zip(factors, loops, strict=True)]
+    ends = [canonical(Op("mul", (index(f), loop.hi - 1))) for f, loop in zip(factors, loops, strict=True)]
+    place = factors.index(1)
+    rest = _total([term for n, term in enumerate(scaled) if n != place])
+    axis = For(names[0], index(0), canonical(_total(ends) + 1), index(1), "serial", ())
+    made = Halo(axis, canonical(_total(scaled)), Var(names[place], "i64"), rest, names)
+    if any(made.of(i) is None for i in used):
+        raise ValueError(f"{ref} does not move with a sum of {' and '.join(names)} alone")
+    return made
+
+
+def _total(terms: Sequence[Expr]) -> Expr:
+    total = terms[0]
+    for term in terms[1:]:
+        total = Op("add", (total, term))
+    return total

@@ -1,0 +1,212 @@
+"""Plans of convolutions, and of products over the pixels of images.
+
+Windows are packed (im2col; Chellapilla et al., High Performance Convolutional Neural Networks for Document Processing,
+2006), and then multiplied like matrices.
+"""
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ...frozen import frozen
+from .packed_products import AHEAD, DEPTH, outer_depth, panel_rows_of, trip_count_of, unrolls_inner
+from .parameters import Parameter
+from .plan import Axis, NotApplicable, Plan, PlanContext, Version, both, decided
+from .product import ROWS, VECTORS, Product, area_at_most, at_least, iterations, register_rows
+
+WIDTH = Parameter("convolution.width", (4, 8, 16), 8, what="pixels of an image line in a tile of several lines")
+NARROW_TILES = 4                # an image is small if a line is shorter than so many register tiles
+FILTERS = 64                    # of a panel if threads share the filters of a convolution
+FEW_PIXELS = 1024               # most pixels of such a convolution
+DEEPER = 2                      # times the depth of the sum: tiles across edges of the image are added slowly
+MANY_CHANNELS = 32              # fewest for sums that are so long that the results may be transposed
+PANEL_FILTERS = 128             # of which the packed block fits L2; half of them if threads share the panels
+LINES = 2                       # of an image in a tile of pixels
+FEWEST_PIXELS = 8               # with fewer, loading the filters takes as long as the products
+SPARE = 2                       # registers for what is broadcast
+MOST_PIXELS = 2048              # whose results for a panel of filters do not need much memory
+IMAGES = 4                      # whose results are kept at once: filters are packed once for all of them
+USUAL_WINDOW = 3                # assumed extent of a window if it is unknown
+
+
+# -- plans -------------------------------------------------------------------------------------------------------------
+@frozen
+class PackedConvolution(Plan):
+    """A packed GEMM whose columns are pixels: the register tile is `rows` (filters) × `lines` × `width` pixels.
+    `constant_window`: the length of a window's row is constant. `transpose_left`: the filters are transposed while they
+    are packed. `parallel_filters`: threads share the panels of filters, not the pixels. The other fields are those of
+    `PackedGemm`."""
+
+    rows: int
+    lines: int
+    width: int
+    lanes: int
+    depth: int
+    panel_rows: int
+    prefetch: int
+    constant_window: bool = False
+    unroll_inner: bool = False
+    transpose_left: bool = False
+    parallel_filters: bool = False
+
+
+@frozen
+class ConvolutionOverFilters(Plan):
+    """A packed GEMM whose columns are filters: the register tile is `lines` × `width` pixels × `filters`, so that the
+    lanes of vectors are filters, and images of any width fill them. The pixels under a tile are packed with their halo,
+    each once; the filters, in panels of `panel_filters`, which threads share, are transposed while they are packed. All
+    results of a panel are accumulated [pixels][filters] for up to `images` images, and transposed at the end. `depth`:
+    block of channels per visit of a tile."""
+
+    lines: int
+    width: int
+    filters: int
+    lanes: int
+    depth: int
+    panel_filters: int
+    images: int
+
+
+# -- planners ----------------------------------------------------------------------------------------------------------
+def pointwise_convolution(p: Product, context: PlanContext) -> Version:
+    """For windows of one pixel (1 × 1 convolution): the sum runs over channels alone, so it is as deep as in a GEMM."""
+    sizes = [axis.size for axis in p.sums[1:] if axis.count is None]
+    if not p.has_windows or not sizes or not all(sizes) or len(sizes) < len(p.sums[1:]):
+        raise NotApplicable("there are no windows whose extents are all sizes of the call")
+    inner = replace(p, sums=p.sums[:1], has_windows=False, is_2d=True)
+    return Version(_packed_convolution(inner, context), both(*[("=", size, "1") for size in sizes]), "p")
+
+
+def small_images(p: Product, context: PlanContext) -> Version:
+    """For products over the pixels of small images: register tiles span several lines, as in a convolution."""
+    if p.has_windows or len(p.columns) < 2 or len(p.sums) > 1:
+        raise NotApplicable("the columns are not lines of images, or there is more than one sum")
+    *_, line, column = p.columns
+    width, columns = context.value(WIDTH), context.value(VECTORS) * context.lanes([p.dtype])
+    if not line.size or not column.size:
+        raise NotApplicable(f"the extents of '{line.name}' and '{column.name}' are no sizes")
+    if columns <= width:
+        raise NotApplicable("a register tile is no wider than one of its lines")
+    small = ("and", ("<", column.size, str(NARROW_TILES * columns)), at_least(line, columns // width))
+    return Version(_packed_convolution(replace(p, is_2d=True), context), small, "l")
+
+
+def convolution(p: Product, context: PlanContext) -> Version:
+    """For convolutions: the windows under a register tile are packed next to each other (im2col), with zeros for the
+    halo, so that the micro-kernel has no edge conditions."""
+    if not p.has_windows:
+        raise NotApplicable("no operand is read in windows")
+    return Version(_windows(p, context))
+
+
+def filters_in_vectors(p: Product, context: PlanContext) -> Version:
+    """For convolutions with many channels and filters, of images that tiles of pixels in the lanes of vectors would not
+    cover better: 7, 14, 28 or 56 pixels a line leave lanes empty there."""
+    if not p.is_2d or not p.has_windows or p.batch or len(p.rows) > 1 or len(p.sums) < 3:
+        raise NotApplicable("no operand is read in windows of several lines, or there are groups of filters")
+    filters, channels, (*_, line, column) = p.rows[-1], p.sums[0], p.columns
+    if not all(axis.size for axis in (filters, channels, line, column)):
+        raise NotApplicable("its extents are no sizes")
+    if p.left_along != p.sums[-1].name or any(axis.count is None for axis in p.sums[1:]):
+        raise NotApplicable("the filters do not follow each other in memory, or their extents are unknown")
+    vectors, lanes = context.value(VECTORS), context.lanes([p.dtype])
+    pixels = (context.machine.registers - vectors - SPARE) // vectors
+    if pixels < FEWEST_PIXELS or p.lanes < lanes:
+        raise NotApplicable("there are too few registers, or an operand has other elements than the result")
+    tall = _windows(p, context)
+    panel = PANEL_FILTERS // (2 if context.uses_threads else 1)
+    plan = ConvolutionOverFilters(LINES, pixels // LINES, vectors * lanes, lanes, DEEPER * tall.depth, panel, IMAGES)
+    wide = replace(tall, lines=tall.lines // 2, width=2 * tall.width)
+    work = _rounded(filters, plan.filters, plan.lines * plan.width, _tiles(line, column, plan))
+    others = [_rounded(filters, other.rows, other.lines * other.width, _tiles(line, column, other))
+              for other in (tall, wide) if other.lines]
+    many = (at_least(channels, MANY_CHANNELS), at_least(filters, 2 * panel if context.uses_threads else plan.filters),
+            area_at_most(line, column, MOST_PIXELS))
+    cond = decided(both(*many, *[("<=", work, other) for other in others]))
+    if cond is False:
+        raise NotApplicable("there are few channels or filters, many pixels, or tiles of pixels cover the image better")
+    return Version(plan, None if cond is True else cond, "v")
+
+
+def few_pixels_in_wide_tiles(p: Product, context: PlanContext) -> Version:
+    """For convolutions of small images with many filters, if wide tiles cover the image better."""
+    few, wide = few_pixels(p, context), wide_tiles(p, context)
+    assert isinstance(few.plan, PackedConvolution) and isinstance(wide.plan, PackedConvolution)
+    return Version(replace(few.plan, lines=wide.plan.lines, width=wide.plan.width), both(few.when, wide.when), "q")
+
+
+def few_pixels(p: Product, context: PlanContext) -> Version:
+    """For convolutions of small images with many filters: threads share the filters, so that none waits for another
+    one to pack, or has no pixels. Many filters read the packed windows, so these may be too large for L1."""
+    filters, pixels = p.rows[-1], iterations((*p.batch, *p.columns))
+    if not p.has_windows or not context.uses_threads or not filters.size or pixels is None:
+        raise NotApplicable("no threads share it, or its extents are no sizes")
+    plan = _windows(p, context)
+    panel = max(1, FILTERS // plan.rows) * plan.rows
+    cond = both(at_least(filters, 2 * panel), ("<=", pixels, str(FEW_PIXELS)))
+    return Version(replace(plan, depth=DEEPER * plan.depth, panel_rows=panel, parallel_filters=True), cond, "o")
+
+
+def wide_tiles(p: Product, context: PlanContext) -> Version:
+    """For convolutions of images that fewer register tiles cover if these have half as many lines, of twice the
+    width: 14 × 14 pixels are 7 tiles of 2 × 16, but 8 of 4 × 8."""
+    if not p.has_windows:
+        raise NotApplicable("no operand is read in windows")
+    tall = _windows(p, context)
+    if tall.lines % 2:
+        raise NotApplicable("a register tile is one line")
+    *_, line, column = p.columns
+    if not line.size or not column.size:
+        raise NotApplicable(f"the extents of '{line.name}' and '{column.name}' are no sizes")
+    wide = replace(tall, lines=tall.lines // 2, width=2 * tall.width)
+    return Version(wide, ("<", _tiles(line, column, wide), _tiles(line, column, tall)), "h")
+
+
+# -- their parts -------------------------------------------------------------------------------------------------------
+def _rounded(filters: Axis, at_once: int, pixels: int, tiles: Any) -> Any:
+    """The products of a pixel and a filter that register tiles compute, those outside the image and the filters among
+    them."""
+    groups = ("floordiv", ("+", filters.size, str(at_once - 1)), str(at_once))
+    return ("*", ("*", groups, tiles), str(at_once * pixels))
+
+
+def _tiles(line: Axis, column: Axis, plan: PackedConvolution | ConvolutionOverFilters) -> Any:
+    """The number of register tiles that cover an image."""
+    lines, columns = [("floordiv", ("+", axis.size, str(extent - 1)), str(extent))
+                      for axis, extent in ((line, plan.lines), (column, plan.width))]
+    return ("*", lines, columns)
+
+
+def _windows(p: Product, context: PlanContext) -> PackedConvolution:
+    follow = p.left_along == p.sums[-1].name and all(axis.count is not None for axis in p.sums[1:])
+    return _for_few_pixels(p, replace(_packed_convolution(p, context), transpose_left=follow))
+
+
+def _for_few_pixels(p: Product, plan: PackedConvolution) -> PackedConvolution:
+    """The plan with the register tile that covers an image of constant extents with the fewest pixels outside: 3 × 3
+    weights, of which the gradient is a convolution with windows as large as images, are one vector of 4 × 4."""
+    if plan.lines == 1 or p.columns[-2].count is None or p.columns[-1].count is None:
+        return plan
+    lines, columns = p.columns[-2].count, p.columns[-1].count
+
+    def covered(tile: tuple[int, int]) -> int:
+        return -(-lines // tile[0]) * -(-columns // tile[1]) * tile[0] * tile[1]
+    pixels = plan.lines * plan.width
+    tiles = [(n // width, width) for n in (pixels, plan.lanes) for width in (plan.width, plan.width // 2)
+             if width and n >= width]
+    best = min(tiles, key=covered)
+    fewer = pixels // (best[0] * best[1])
+    return replace(plan, lines=best[0], width=best[1], rows=plan.rows * fewer)
+
+
+def _packed_convolution(p: Product, context: PlanContext) -> PackedConvolution:
+    value, lanes, window = context.value, context.lanes([p.dtype]), p.sums[1:]
+    rows, depth = value(ROWS, register_rows(context.machine)), value(DEPTH)
+    width, columns = value(WIDTH), value(VECTORS) * lanes
+    unknown = sum([axis.count is None for axis in window])
+    deep = outer_depth(depth, trip_count_of(window) * USUAL_WINDOW ** unknown)
+    several = len(p.columns) > 1 and columns > width and p.is_2d
+    return PackedConvolution(
+        rows, columns // width if several else 1, width if several else columns, lanes, deep,
+        panel_rows_of(context, p.dtype, rows, depth), value(AHEAD), bool(window) and window[-1].count is not None,
+        unrolls_inner(window, context))
