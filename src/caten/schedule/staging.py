@@ -84,8 +84,7 @@ class Tile:
                              if not mentions(part, unused) and not reads_memory(part)])
         self.is_conditional = len(whole) < sum(1 for n in found.walk() if isinstance(n, If))
         for h in self.halos.values():
-            self.ref = self.ref.replace(index=tuple([h.of(i) or i for i in self.ref.index]))
-            self.guards = tuple([cond for given in self.guards if (cond := h.of(given)) is not None])
+            self._share(h)
         self.extents = [self._extent(loop, n) for n, loop in enumerate(self.axes)]
         if space == "stack" and bytes_of(self.ref.dtype, self.extents) > MAX_STACK_BYTES:
             size = bytes_of(self.ref.dtype, self.extents)
@@ -101,6 +100,19 @@ class Tile:
             return {loops[0].name: halo(self.ref, loops) for loops in several}
         except ValueError as problem:
             raise self.refuse(str(problem)) from None
+
+    def _share(self, h: Halo) -> None:
+        """Access the elements of a halo, under the conditions that hold for one of the iterations that meet in each,
+        but for those that follow from others."""
+        self.ref = self.ref.replace(index=tuple([h.of(i) or i for i in self.ref.index]))
+        exact = tuple([cond for given in self.guards if (cond := h.of(given)) is not None])
+        wider = [cond for given in self.guards if h.of(given) is None and (cond := h.for_some(given)) is not None]
+        context = self.context
+        for loop in self.axes:
+            context = context.inside(loop)
+        for cond in exact:
+            context = context.given(cond)
+        self.guards = (*exact, *[cond for cond in wider if not context.proves(cond)])
 
     def _local(self, suffix: str) -> tuple[Local, Aref]:
         local = Local(self.names.fresh(f"{self.buffer}_{suffix}"), self.ref.dtype, tuple(self.extents), self.space)

@@ -23,7 +23,12 @@ class Halo:
     position: Expr
     unit: Var
     rest: Expr                        # the sum without the variable whose factor is 1
-    names: tuple[str, ...]
+    loops: tuple[For, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The loops that share the axis."""
+        return tuple([loop.name for loop in self.loops])
 
     def of(self, expr: Expr) -> Expr | None:
         """An expression over the loops as one over `loop`; None if it depends on more than the sum of them."""
@@ -31,6 +36,21 @@ class Halo:
             return expr
         made = normal(substitute(expr, {self.unit: Op("sub", (SUM, self.rest))}))
         return None if mentions(made, self.names) else substitute(made, {SUM: Var(self.loop.name, "i64")})
+
+    def for_some(self, cond: Expr) -> Expr | None:
+        """A condition over `loop` that holds wherever `cond` holds for one of the iterations that meet there, and
+        perhaps elsewhere; None if there is none but the true one."""
+        if (exact := self.of(cond)) is not None:
+            return exact
+        if not isinstance(cond, Op) or cond.fn not in ("lt", "le"):
+            return None
+        made = normal(substitute(cond, {self.unit: Op("sub", (SUM, self.rest))}))
+        for loop in self.loops:
+            stride = stride_in(made.args[0] - made.args[1], loop.name) if isinstance(made, Op) else None
+            if stride is None:
+                return None
+            made = normal(substitute(made, {Var(loop.name, "i64"): loop.lo if stride > 0 else canonical(loop.hi - 1)}))
+        return substitute(made, {SUM: Var(self.loop.name, "i64")})
 
 
 def halo(ref: Aref, loops: Sequence[For]) -> Halo:
@@ -49,7 +69,7 @@ def halo(ref: Aref, loops: Sequence[For]) -> Halo:
     place = factors.index(1)
     rest = _total([term for n, term in enumerate(scaled) if n != place])
     axis = For(names[0], index(0), canonical(_total(ends) + 1), index(1), "serial", ())
-    made = Halo(axis, canonical(_total(scaled)), Var(names[place], "i64"), rest, names)
+    made = Halo(axis, canonical(_total(scaled)), Var(names[place], "i64"), rest, tuple(loops))
     if any(made.of(i) is None for i in used):
         raise ValueError(f"{ref} does not move with a sum of {' and '.join(names)} alone")
     return made

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from functools import partial
 
 from ...core.dtypes import is_float
+from ...core.expr import Const, Var
 from ..analysis.classify import Chain, Contraction
 from ..analysis.loop_queries import mentions
 from ..draft import Copies, Draft
 from ..plans.convolutions import ConvolutionOverFilters
-from ..plans.plan import PlanContext
+from ..plans.plan import NotApplicable, PlanContext
 from ..staging import Shared
 from ..step_results import Nest, Staged, Unguarded
 from .common_steps import accumulate, vectorize_edges, vectorize_loop, vectorize_masked
@@ -109,6 +110,8 @@ def _transpose_results(draft: Draft, results: Staged, nest: Nest, axes: tuple[st
     """Transpose the results of `lanes` filters in registers, all lines as one, and store these in vectors along the
     lines of an image."""
     j, line, column = [nest.loops[axis] for axis in axes]
+    if not all(isinstance(draft.loop(name).hi, Var | Const) for name in (line, column)):
+        raise NotApplicable("the pixels of an image are not proven to fit an index if its extents are no sizes")
     draft.take("reorder", j, line, column)
     inner = draft.split(j, lanes).inner
     copied = draft.stage(inner, results.tile, "read", "scratch", inner, line, column)

@@ -11,17 +11,18 @@ from functools import reduce
 from typing import Any, ClassVar
 
 from ...core.dtypes import DTYPES, part
-from ...core.expr import Const, Var
+from ...core.expr import Const, Op, Var
 from ...core.program import Machine
 from ...frozen import frozen
 from ...loop.statements import Aref, Stmt
 from ..analysis.classify import Chain
 from ..analysis.complex_vectors import is_in_parts
-from ..analysis.loop_queries import trip_count
+from ..analysis.loop_queries import mentions, trip_count
 from .parameters import Parameter
 
 MASK_BYTES = 32                 # vectors of at least this size have cheap lane masks
 ALL_MASKS_BYTES = 64            # and of this size, for elements of any type
+OF_SIZES = ("add", "sub", "mul", "floordiv")       # operators of extents; min is the rest of a block
 
 
 class NotApplicable(Exception):
@@ -110,8 +111,8 @@ class PlanContext:
 
 @frozen
 class Axis:
-    """A loop as planners see it. `end`: the upper bound as text. `size`: the same, if the loop counts from 0 to a size
-    of the call or to a constant. `count`: the trip count, if it is constant."""
+    """A loop as planners see it. `end`: the upper bound as text. `size`: the same, if the loop counts from 0 to a
+    constant, or to what can be computed before the nest from sizes. `count`: the trip count, if it is constant."""
 
     name: str
     end: str = ""
@@ -189,6 +190,8 @@ def axes_of(chain: Chain) -> tuple[Axis, ...]:
     """The loops of a chain, outermost first."""
     found = []
     for loop in chain.loops:
-        size = str(loop.hi) if loop.lo == Const(0, "i64") and isinstance(loop.hi, Var | Const) else ""
+        known = loop.lo == Const(0, "i64") and not mentions(loop.hi, chain.names) and all(
+            isinstance(n, Var | Const) or (isinstance(n, Op) and n.fn in OF_SIZES) for n in loop.hi.unique())
+        size = str(loop.hi) if known else ""
         found.append(Axis(loop.name, str(loop.hi), size, trip_count(loop)))
     return tuple(found)
