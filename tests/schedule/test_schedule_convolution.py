@@ -132,7 +132,7 @@ def test_the_vectors_are_filters_where_pixels_would_leave_lanes_empty(machine: s
     before = windows(machine, dtype)
     after = scheduled(before)
     (copy,) = [step for step in taken(after).steps if step[0] == "specialize" and step[3] == "v"]
-    assert {"(<= 32 C)", "(<= (* H W) 2048)"} <= {show_condition(part) for part in parts_of(copy[2])}
+    assert {"(<= 12 C)", "(<= (* H W) 2048)"} <= {show_condition(part) for part in parts_of(copy[2])}
     packed = [step for step in taken(after).steps if step[0] == "stage" and step[2] == "X" and isinstance(step[-1], tuple)]
     assert [step[6:] for step in packed] == [(("yvi", "pv"), ("xvi", "qv"))]              # with their halo, each once
     assert_same(before, after, FILTERS_IN_VECTORS if dtype == "f32" and machine == "avx512" else FILTERS_IN_VECTORS[:1])
