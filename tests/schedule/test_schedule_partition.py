@@ -83,3 +83,20 @@ def test_an_operand_along_the_sum_is_transposed_in_registers() -> None:
     spec = PRODUCT.replace("[K N]", "[N K]").replace("A @ B", "A @ B.T")
     schedule = caten.compile(spec, config={"MARCH": "x86_64_v4"}, sizes={"N": 64, "M": 40, "K": 64}, opt=2).schedule
     assert "(transpose p_ri j_2_ri)" in schedule
+
+
+@pytest.mark.parametrize(("n", "transposed"), [(33, False), (41, False), (48, False), (40, True)])
+def test_three_vectors_of_columns_are_one_tile_that_loads_each_once(n: int, transposed: bool) -> None:
+    """Before the rows that they are multiplied with: C compilers would load a masked vector for each of these."""
+    spec = PRODUCT.replace("[K N]", "[N K]").replace("A @ B", "A @ B.T") if transposed else PRODUCT
+    made = caten.compile(spec, config={"MARCH": "x86_64_v4"}, sizes={"N": n, "M": 30, "K": 60}, opt=2)
+    steps = re.sub(r"_2", "", made.schedule)
+    assert "(split j 48 pad)" in steps
+    assert (f"(hoist ii {'B_tile' if transposed else 'B'})" in steps) == (n < 48)                # 48 need no mask
+    operator = caten.compile(spec)
+    draw = np.random.default_rng(1)
+    for m, k in ((1, 9), (8, 4), (30, 60), (11, 33)):
+        a, b = draw.standard_normal((m, k), dtype=np.float32), draw.standard_normal((k, n), dtype=np.float32)
+        c = np.full((m, n), np.nan, np.float32)
+        operator(a, np.ascontiguousarray(b.T) if transposed else b, c)
+        np.testing.assert_allclose(c, a @ b, rtol=1e-4, atol=1e-5)

@@ -49,5 +49,5 @@ def test_the_c_of_a_product_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyP
     source = compiled(2, tmp_path, monkeypatch).source
     own = source.replace(CPU_CHECK, "")                    # every library checks which CPU it runs on
     kernel, entry = own.split("CT_API int32_t", 1)
-    assert kernel.count("\n") < 780
+    assert kernel.count("\n") < 860
     assert entry.count("\n") < 62                 # the checks of a call, and the room for packed operands

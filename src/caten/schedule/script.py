@@ -93,7 +93,7 @@ def _split(program: LoopProgram, loop: str, factor: int, tail: str = "cut", oute
 PRIMITIVES: dict[str, Primitive] = {
     "split": Primitive(_split, ("loop", "count"), (TAILS, "name", "name")),
     "reorder": Primitive(reorder, ("loop", "loop"), (), "loop"),
-    "hoist": Primitive(hoist, ("loop",)),
+    "hoist": Primitive(hoist, ("loop",), ("buffer",)),
     "unroll": Primitive(unroll, ("loop",), (("mark", "full"),)),
     "jam": Primitive(jam, ("loop",)),
     "partition": Primitive(partition, ("loop",), ("name",)),

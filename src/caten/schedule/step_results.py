@@ -96,6 +96,13 @@ class Jammed(Made):
 
 
 @frozen
+class Hoisted(Made):
+    """The arrays that hold what was loaded."""
+
+    arrays: tuple[str, ...] = ()
+
+
+@frozen
 class Vectorized(Made):
     """The mask arrays."""
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from ...core.expr import Const, Op, index
 from ...core.text import form_of
-from ...loop.statements import Aref
+from ...loop.statements import Aref, Vref
 from ..analysis.classify import Chain, Contraction
-from ..analysis.loop_queries import trip_count, writes
+from ..analysis.loop_queries import loops_in, mentions, trip_count, writes
 from ..draft import Draft
 from ..plans.contractions import StreamedGemm, UnpackedGemm
 from ..plans.plan import NotApplicable, PlanContext
@@ -150,7 +150,7 @@ def _tile_columns(draft: Draft, plan: UnpackedGemm, rows: tuple[str, ...], j: st
         j, k, rows = made.tail, made.copies.get(k, ""), tuple([made.copies[name] for name in rows])
     if plan.masked:
         height = trip_count(draft.loop(rows[0])) if rows else 1
-        vectors = _most_vectors(plan, height or 1, plan.widths if rows else plan.row_widths)
+        vectors = plan.masked_vectors or _most_vectors(plan, height or 1, plan.widths if rows else plan.row_widths)
         if vectors == 1 and len(plan.widths) == 1:
             two = _needs_two_vectors(draft, plan, j)
             if draft.is_always(j, two):
@@ -208,7 +208,22 @@ def _jam_tile(draft: Draft, plan: UnpackedGemm, tile: tuple[str, ...], k: str, c
                 if not draft.try_steps(("vectorize", name)):
                     draft.take("unroll", name)
         tile = tuple(axes)
-    unroll_and_jam(draft, *tile)
+    if plan.masked_vectors and len(tile) > 1:
+        unroll_and_jam(draft, *reversed(tile))
+        _load_once(draft)
+    else:
+        unroll_and_jam(draft, *tile)
+
+
+def _load_once(draft: Draft) -> None:
+    """Load vectors under a mask before the unrolled loop over the rows that they are multiplied with: C compilers load
+    several of them for each row."""
+    for loop in loops_in(draft.program):
+        if loop.mark != "unroll" or (trip_count(loop) or 0) < 2:
+            continue
+        for buffer in dict.fromkeys([n.buffer for n in loop.unique() if isinstance(n, Vref) and n.mask is not None
+                                     and not mentions(n, (loop.name,))]):
+            draft.try_steps(("hoist", loop.name, buffer))
 
 
 def _sum_in_chains(draft: Draft, k: str, total: Aref, accumulators: int, context: PlanContext) -> None:

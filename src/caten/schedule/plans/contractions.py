@@ -60,6 +60,8 @@ STREAM_TILE = 4                 # rows of the result of a tile then
 STREAM_BLOCK = 1024             # columns of the result that stay in the last private cache
 SHARED_STREAM_BLOCK = 128       # in L1 if several threads work: so each has some
 TRANSPOSE_ROWS = 24             # fewest rows that pay for transposing B
+THREE = 3                       # vectors of columns that one tile holds
+THREE_SUM, THREE_COPIED = 4, 32  # shortest sum for that; if B is copied
 REST_ROWS = 3                   # rows of the second tile: a single row of accumulators would wait for its latency
 TILE_VECTORS = 2                # vectors per row of an unpacked tile
 ROW_VECTORS = 4                 # vectors of a single row: fewer accumulators would wait for each other
@@ -75,8 +77,9 @@ class UnpackedGemm(Plan):
     """A GEMM with operands in place. Rows that do not fill a tile of the first height are covered by tiles of the next
     height, then one by one; columns likewise by `widths`, then by masked vectors of `masked` lanes (0: one by one).
     `row_widths`: the widths for single rows. `lanes_along`: lanes lie along the `columns` or the `sum`.
-    `transpose_right`: B is copied first, to be contiguous along the lanes. `transposed`: Cᵀ = Bᵀ · Aᵀ is computed.
-    `columns_outer`: the loop over columns is outside that over rows, so that B is read once."""
+    `masked_vectors`: of a tile (0: as many as there are accumulators for, two at most). `transpose_right`: B is copied
+    first, to be contiguous along the lanes. `transposed`: Cᵀ = Bᵀ · Aᵀ is computed. `columns_outer`: the loop over
+    columns is outside that over rows, so that B is read once."""
 
     heights: tuple[int, ...]
     widths: tuple[int, ...]
@@ -87,6 +90,7 @@ class UnpackedGemm(Plan):
     transpose_right: bool = False
     transposed: bool = False
     columns_outer: bool = False
+    masked_vectors: int = 0
 
 
 @frozen
@@ -214,6 +218,23 @@ def right_fits_cache(p: Product, context: PlanContext) -> Version:
     return Version(plan, nonempty((rows, summed), cond), "e")
 
 
+def three_vectors(p: Product, context: PlanContext) -> Version:
+    """For three vectors of columns, of a right operand that fits half of L2: one register tile holds them. With a tile
+    of two and one of the third, the left operand would be read twice, and the latter be bound by that."""
+    rows, columns, summed = _unpacked_axes(p, context)
+    if p.batch or not context.masks_are_cheap(p.lanes) or context.machine.registers < 32:
+        raise NotApplicable("vectors have no masks, there are too few registers, or it is not one product")
+    copied = p.right_along != columns.name
+    plan = UnpackedGemm((register_rows(context.machine), REST_ROWS), (), p.lanes, "columns", (), p.lanes, copied,
+                        masked_vectors=THREE)
+    cond = decided(both(at_least(columns, 2 * p.lanes + 1), at_most(columns, THREE * p.lanes),
+                        at_least(summed, THREE_COPIED if copied else THREE_SUM), area_at_most(
+                            summed, columns, _l2_elements(context.machine, p.dtype))))
+    if cond is False:
+        raise NotApplicable("there are fewer columns or more, or the right operand does not fit half of L2")
+    return Version(plan, nonempty((rows, summed), cond) if cond is not True else None, "x")
+
+
 def whole_tiles(p: Product, context: PlanContext) -> Version:
     """For operands in cache whose sizes are multiples of the tile, in batches or without masks: no tails."""
     rows, columns, summed = _unpacked_axes(p, context)
@@ -329,6 +350,6 @@ def match_product(program: LoopProgram, chain: Chain, context: PlanContext) -> P
 
 PRODUCTS = NestKind(
     "products", "Contractions of two arrays: GEMM, GEMV, batched products, convolutions.", match_product,
-    (short_dots, matrix_vector, several_rows, few_columns, few_columns_transposed, streamed_right, right_fits_cache,
-     whole_tiles, batch_fits_cache, few_rows, pointwise_convolution, small_images, small_batch,
+    (short_dots, matrix_vector, several_rows, few_columns, few_columns_transposed, streamed_right, three_vectors,
+     right_fits_cache, whole_tiles, batch_fits_cache, few_rows, pointwise_convolution, small_images, small_batch,
      filters_in_vectors, few_pixels_in_wide_tiles, few_pixels, wide_tiles, convolution, small_product, packed))
