@@ -164,6 +164,25 @@ def test_extents_that_follow_from_sizes_choose_plans_as_sizes_do(code: str) -> N
     assert one["Y"].any()
 
 
+def test_whole_tiles_of_a_known_number_of_filters_are_packed_as_of_any_number() -> None:
+    """Only the last tile of 50 filters has some beyond the edge; an image of 30 × 30 is no reason for half tiles."""
+    spec = CONV.replace("CODE", "conv2d(X, F, padding=(1, 1))").replace("[N C H W]", "[1 5 30 30]").replace("[O C 3 3]", "[50 5 3 3]")
+    options = Options(config=(("MARCH", "x86_64_v4"),))
+    made = driver.advance(loading.load_programs(SpecText("conv.toml", spec, "toml"), options)[0], "loop", options)
+    assert isinstance(made, LoopProgram)
+    assert [(b.ref.buffer, b.ref.count) for b in made.unique() if isinstance(b, Transpose)] == [("F_tile", 8)]
+    data: dict[str, Any] = {"X": np.zeros((1, 5, 30, 30), np.float32), "F": np.zeros((50, 5, 3, 3), np.float32), "b": np.zeros(50, np.float32),
+            "Y": np.zeros((1, 50, 30, 30), np.float32)}
+    data["F"][49, 3] = np.arange(9).reshape(3, 3)
+    data["F"][7, 4, 1, 2] = 3
+    data["X"][0, 3:, 29, 0], data["X"][0, 4, 7, 8] = 1, 2
+    run(made, data | {"O": 50})
+    want = np.zeros((50, 30, 30), np.float32)
+    want[49, 28:, :2] = [[7, 6], [4, 3]]
+    want[7, 7, 7] = 6
+    np.testing.assert_array_equal(data["Y"][0], want)
+
+
 def test_few_registers_have_the_pixels_in_vectors() -> None:
     assert not any(step[0] == "specialize" and step[3] == "v" for step in taken(scheduled(windows("avx2"))).steps)
 

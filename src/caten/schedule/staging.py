@@ -174,14 +174,18 @@ class Tile:
 
     def _either(self, full: Edge, edge: Edge, suffix: str) -> tuple[Stmt, ...]:
         """`full` if the whole tile satisfies the conditions, else `edge`. The test is inside the axes of variable
-        extent that the conditions use, and outside the other axes."""
+        extent that the conditions use, and those without which it would never hold, and outside the other axes."""
         if not self.guards:
             return full(self.axes)
         around = self._choices_around()
-        inner = self.axes[around:]
-        whole = throughout(self.guards, inner)
-        if whole is None:
-            return edge(self.axes)
+        while True:
+            inner = self.axes[around:]
+            whole = throughout(self.guards, inner)
+            if whole is None:
+                return edge(self.axes)
+            if len(inner) < 2 or not self.context.refutes(whole):
+                break
+            around += 1                                          # of tiles of a known number, the last one is no whole
         inside = len(self.nests)
         choice = If(whole, full(inner), edge(inner))
         outer = {loop.name: self.names.fresh(loop.name + suffix) for loop in self.axes[:around]}

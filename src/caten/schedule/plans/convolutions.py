@@ -26,6 +26,7 @@ FEWEST_PIXELS = 8               # with fewer, loading the filters takes as long 
 SPARE = 2                       # registers for what is broadcast
 MOST_PIXELS = 2048              # whose results for a panel of filters do not need much memory
 IMAGES = 4                      # whose results are kept at once: filters are packed once for all of them
+ONE_VECTOR = 125                # percent of the time that a pixel takes in a tile of one vector of pixels, not two
 USUAL_WINDOW = 3                # assumed extent of a window if it is unknown
 
 
@@ -183,18 +184,19 @@ def _windows(p: Product, context: PlanContext) -> PackedConvolution:
 
 
 def _for_few_pixels(p: Product, plan: PackedConvolution) -> PackedConvolution:
-    """The plan with the register tile that covers an image of constant extents with the fewest pixels outside: 3 × 3
-    weights, of which the gradient is a convolution with windows as large as images, are one vector of 4 × 4."""
+    """The plan with the register tile that covers an image of constant extents fastest: 3 × 3 weights, of which the
+    gradient is a convolution with windows as large as images, are one vector of 4 × 4."""
     if plan.lines == 1 or p.columns[-2].count is None or p.columns[-1].count is None:
         return plan
     lines, columns = p.columns[-2].count, p.columns[-1].count
 
-    def covered(tile: tuple[int, int]) -> int:
-        return -(-lines // tile[0]) * -(-columns // tile[1]) * tile[0] * tile[1]
+    def time(tile: tuple[int, int]) -> int:
+        covered = -(-lines // tile[0]) * -(-columns // tile[1]) * tile[0] * tile[1]
+        return covered * (ONE_VECTOR if tile[0] * tile[1] == plan.lanes else 100)
     pixels = plan.lines * plan.width
     tiles = [(n // width, width) for n in (pixels, plan.lanes) for width in (plan.width, plan.width // 2)
              if width and n >= width]
-    best = min(tiles, key=covered)
+    best = min(tiles, key=time)
     fewer = pixels // (best[0] * best[1])
     return replace(plan, lines=best[0], width=best[1], rows=plan.rows * fewer)
 
