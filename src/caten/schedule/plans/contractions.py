@@ -61,7 +61,7 @@ STREAM_BLOCK = 1024             # columns of the result that stay in the last pr
 SHARED_STREAM_BLOCK = 128       # in L1 if several threads work: so each has some
 TRANSPOSE_ROWS = 24             # fewest rows that pay for transposing B
 THREE = 3                       # vectors of columns that one tile holds
-THREE_SUM, THREE_COPIED = 4, 32  # shortest sum for that; if B is copied
+THREE_SUM = 32                  # shortest sum for that
 REST_ROWS = 3                   # rows of the second tile: a single row of accumulators would wait for its latency
 TILE_VECTORS = 2                # vectors per row of an unpacked tile
 ROW_VECTORS = 4                 # vectors of a single row: fewer accumulators would wait for each other
@@ -224,12 +224,11 @@ def three_vectors(p: Product, context: PlanContext) -> Version:
     rows, columns, summed = _unpacked_axes(p, context)
     if p.batch or not context.masks_are_cheap(p.lanes) or context.machine.registers < 32:
         raise NotApplicable("vectors have no masks, there are too few registers, or it is not one product")
-    copied = p.right_along != columns.name
-    plan = UnpackedGemm((register_rows(context.machine), REST_ROWS), (), p.lanes, "columns", (), p.lanes, copied,
-                        masked_vectors=THREE)
+    plan = UnpackedGemm((register_rows(context.machine), REST_ROWS), (), p.lanes, "columns", (), p.lanes,
+                        p.right_along != columns.name, masked_vectors=THREE)
     cond = decided(both(at_least(columns, 2 * p.lanes + 1), at_most(columns, THREE * p.lanes),
-                        at_least(summed, THREE_COPIED if copied else THREE_SUM), area_at_most(
-                            summed, columns, _l2_elements(context.machine, p.dtype))))
+                        at_least(summed, THREE_SUM),
+                        area_at_most(summed, columns, _l2_elements(context.machine, p.dtype))))
     if cond is False:
         raise NotApplicable("there are fewer columns or more, or the right operand does not fit half of L2")
     return Version(plan, nonempty((rows, summed), cond) if cond is not True else None, "x")
