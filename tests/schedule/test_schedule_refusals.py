@@ -83,6 +83,8 @@ REFUSALS = (
      "which may be the same element"),
     # hoist
     ("E521", "(hoist j u)", ONE, "hoist j u: it reads no element of u that is the same in all iterations"),
+    ("E521", "(hoist j u)", "(for i 0 M 1 serial (for j 0 4 1 serial (if (not (< i N)) ((fail 1))) (incf (aref R j 0) (aref u i))))",
+     "hoist j u: (aref u i) is not proven to be in bounds before 'j'"),
     ("E521", "(hoist j v)", "(for j 0 4 1 serial (setf (aref v j) (aref v 0)))", "hoist j v: 'j' writes v"),
     ("E521", "(hoist j A)", "(for i 0 M 1 serial (for j 0 N 1 serial (incf (aref w i) (aref A i 0))))",
      "hoist j A: it reads no element of A that is the same in all iterations"),

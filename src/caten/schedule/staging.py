@@ -174,18 +174,15 @@ class Tile:
 
     def _either(self, full: Edge, edge: Edge, suffix: str) -> tuple[Stmt, ...]:
         """`full` if the whole tile satisfies the conditions, else `edge`. The test is inside the axes of variable
-        extent that the conditions use, and those without which it would never hold, and outside the other axes."""
+        extent that the conditions use, and outside the other axes. Of a known number of tiles the last may not be
+        whole; then the test is inside the axis over them, too."""
         if not self.guards:
             return full(self.axes)
         around = self._choices_around()
-        while True:
-            inner = self.axes[around:]
-            whole = throughout(self.guards, inner)
-            if whole is None:
-                return edge(self.axes)
-            if len(inner) < 2 or not self.context.refutes(whole):
-                break
-            around += 1                                          # of tiles of a known number, the last one is no whole
+        inner = self.axes[around:]
+        whole = throughout(self.guards, inner)
+        if whole is None:
+            return edge(self.axes)
         inside = len(self.nests)
         choice = If(whole, full(inner), edge(inner))
         outer = {loop.name: self.names.fresh(loop.name + suffix) for loop in self.axes[:around]}
@@ -196,7 +193,14 @@ class Tile:
         """The number of axes around the test whether the whole tile satisfies the conditions."""
         variable = [n for n, loop in enumerate(self.axes) if not is_const(canonical(loop.hi - loop.lo))
                     and mentions(self.guards, (loop.name,))]
-        return max(variable, default=-1) + 1
+        around = max(variable, default=-1) + 1
+        whole = throughout(self.guards, self.axes[around:])
+        if whole is None or not self.context.refutes(whole):
+            return around
+        tiles = [n for n, loop in enumerate(self.axes) if any(
+            mentions(cond, (loop.name,)) and mentions(cond, [a.name for a in self.axes[n + 1:]])
+            for cond in self.guards)]
+        return max(around, min(tiles, default=-1) + 1)
 
     def _access(self, loops: tuple[str, ...]) -> Aref:
         """The access that moves with these loops, and with no other one inside; without loops, the only one."""

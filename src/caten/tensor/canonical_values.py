@@ -4,7 +4,7 @@
   request to fusion names them.
 - What several values compute is a value of its own, if it costs less to store it (`common_parts`).
 - What costs much and does not depend on all axes of a formula is a value of its own (`invariants`).
-- Operators of constants are constants.
+- Operators of constants are constants. Extents have the affine normal form.
 - Reductions and maps have their axes in the order of the maps that read them, of an operand of the contractions that
   do, or of the arrays that they read; reduced axes are in the order of the arrays that are read.
 - A constant factor of a float product is the second; what an output adds to itself, or is multiplied by, is the second.

@@ -109,10 +109,10 @@ def reorder(draft: Draft, chain: Chain, names: tuple[str, ...]) -> None:
         draft.take("reorder", *names)
 
 
-# -- accumulators ----------------------------------------------------------------------------------------------------
+# -- accumulators ------------------------------------------------------------------------------------------------------
 def accumulate(draft: Draft, loop: str, buffer: str, *axes: str, how: str = "accumulate",
-                            keep_conditions: bool = False, space: str = "register",
-                            finish: Callable[[Draft, Staged], None] | None = None) -> Staged:
+               keep_conditions: bool = False, space: str = "register",
+               finish: Callable[[Draft, Staged], None] | None = None) -> Staged:
     """Keep accumulators in registers, or in another `space`. If an earlier nest only sets the result, the first sum
     replaces it. If a later one maps each result, and `finish` vectorises that, it is applied to the accumulators.
     Otherwise the result is staged as `how` says. So it is if conditions would stay around the sum, unless

@@ -8,13 +8,13 @@ from ...core.dtypes import is_float
 from ...core.expr import Const, Var
 from ..analysis.classify import Chain, Contraction
 from ..analysis.loop_queries import mentions
-from ..draft import Copies, Draft
+from ..draft import Draft
 from ..plans.convolutions import ConvolutionOverFilters
 from ..plans.plan import NotApplicable, PlanContext
 from ..staging import Shared
-from ..step_results import Nest, Staged, Unguarded
+from ..step_results import Nest, Staged
 from .common_steps import accumulate, vectorize_edges, vectorize_loop, vectorize_masked
-from .packed_convolution import transpose_filters
+from .packed_convolution import drop_edge_conditions, transpose_filters
 
 
 def emit_convolution_over_filters(draft: Draft, chain: Chain, c: Contraction, plan: ConvolutionOverFilters,
@@ -45,7 +45,7 @@ def emit_convolution_over_filters(draft: Draft, chain: Chain, c: Contraction, pl
         draft.try_steps(("precompute", tile))               # the ReLU of the layer before
     sums = accumulate(draft, ci, results.tile, yi, xi, ji, how="partial", keep_conditions=True)
     transpose_filters(draft, c.left.buffer, filters, (ci, *window), ji, plan.lanes)
-    copy = _drop_edge_conditions(draft, plan, around[0], pixels.tile)
+    copy = drop_edge_conditions(draft, around[0], pixels.tile, plan.lanes, constant_window=True)
     for nest in pixels.nests:
         draft.attempt(partial(_vectorize_pixels, nest=nest, channel=ci, line=yi, column=xi, lanes=plan.lanes,
                               context=context))
@@ -82,27 +82,6 @@ def _vectorize_pixels(draft: Draft, nest: Nest, channel: str, line: str, column:
     if nest.is_edge:
         draft.try_steps(("reorder", *names))
     vectorize_masked(draft, names[-1], lanes, context)
-
-
-def _drop_edge_conditions(draft: Draft, plan: ConvolutionOverFilters, around: str, packed: str) -> Copies:
-    """Drop the conditions that packed zeros make redundant. If a weight is infinite or NaN, a copy with conditions
-    runs. Returns the loops of that copy."""
-    made = draft.result_of(lambda d: d.take("unguard", around, packed), f"the step 'unguard {around} {packed}'")
-    if not isinstance(made, Unguarded):
-        return {}
-    if made.tests:
-        draft.attempt(partial(_vectorize_test, test=made, lanes=plan.lanes))
-    return dict(made.copies)
-
-
-def _vectorize_test(draft: Draft, test: Unguarded, lanes: int) -> None:
-    """Test whether all filters are finite with a vector of partial sums for each tap of a line."""
-    *_, tap, last = test.tests
-    sums = draft.stage(test.tests[0], test.total, "partial", "register", tap, last)
-    for name in (last, *sums.over(last, "begin")):
-        vectorize_loop(draft, name, lanes)
-    for name in (tap, *sums.over(tap)):
-        draft.take("unroll", name)
 
 
 def _transpose_results(draft: Draft, results: Staged, nest: Nest, axes: tuple[str, str, str], lanes: int,

@@ -50,7 +50,9 @@ def emit_packed_convolution(draft: Draft, chain: Chain, c: Contraction, plan: Pa
         draft.take("parallel", oo)
     elif context.threads and not draft.parallelize(*c.batch) and draft.parallelize_two(*around):
         draft.parallelize(left.over(oio)[0])
-    copy = _drop_edge_conditions(draft, plan, around[0], right.tile, inside[-1])
+    copy = drop_edge_conditions(draft, around[0], right.tile, plan.lanes, plan.constant_window)
+    if inside[-1] in copy:                              # of the copy, only the pixels of a tile are vectors
+        draft.try_steps(("vectorize", copy[inside[-1]]))
     summing = (ci, *window)
     steps = summing[-2] if plan.constant_window else summing[-1]       # a window row at once if its length is constant
     draft.try_steps(("prefetch_at", steps, around[max(0, len(around) - 2)], c.right.buffer, 1))
@@ -174,21 +176,19 @@ def _fuse_loops(draft: Draft, loops: tuple[str, ...]) -> str:
     return first
 
 
-def _drop_edge_conditions(draft: Draft, plan: PackedConvolution, around: str, packed: str, pixels: str) -> Copies:
+def drop_edge_conditions(draft: Draft, around: str, packed: str, lanes: int, constant_window: bool) -> Copies:
     """Drop the conditions that packed zeros make redundant. If a weight is infinite or NaN, a copy with conditions
-    runs, in which only the loop over the pixels of a tile is vectorised. Returns the loops of that copy."""
+    runs. Returns the loops of that copy."""
     made = draft.result_of(lambda d: d.take("unguard", around, packed), f"the step 'unguard {around} {packed}'")
     if not isinstance(made, Unguarded):
         return {}
-    first, others, last = made.tests[:1], made.tests[-2:-1] if plan.constant_window else (), made.tests[-1:]
+    first, others, last = made.tests[:1], made.tests[-2:-1] if constant_window else (), made.tests[-1:]
     if made.tests and (sums := draft.result_of(         # a vector of partial sums for each tap of a window row
             lambda d: d.stage(*first, made.total, "partial", "register", *others, *last),
             f"the step 'stage test sums {made.total}'")) is not None:
         for name in (*last, *sums.over(*last, "begin")):
-            draft.try_steps(("vectorize", name))
+            filters = trip_count(draft.loop(name)) or lanes
+            draft.attempt(partial(vectorize_loop, name=name, lanes=min(lanes, filters)))
         for name in [name for other in others for name in (other, *sums.over(other))]:
             draft.try_steps(("unroll", name))
-    if pixels in made.copies:
-        draft.try_steps(("vectorize", made.copies[pixels]))
     return dict(made.copies)
-

@@ -209,7 +209,7 @@ def _jam_tile(draft: Draft, plan: UnpackedGemm, tile: tuple[str, ...], k: str, c
                     draft.take("unroll", name)
         tile = tuple(axes)
     if plan.masked_vectors and len(tile) > 1:
-        unroll_and_jam(draft, *reversed(tile))
+        unroll_and_jam(draft, *reversed(tile))          # vectors outside, so that each is loaded once for all rows
         _load_once(draft)
     else:
         unroll_and_jam(draft, *tile)

@@ -102,7 +102,7 @@ def convolution(p: Product, context: PlanContext) -> Version:
 
 def filters_in_vectors(p: Product, context: PlanContext) -> Version:
     """For convolutions with many channels and filters, of images that tiles of pixels in the lanes of vectors would not
-    cover better: 7, 14, 28 or 56 pixels a line leave lanes empty there."""
+    cover better: 7, 14 or 28 pixels a line leave lanes empty there."""
     if not p.is_2d or not p.has_windows or p.batch or len(p.rows) > 1 or len(p.sums) < 3:
         raise NotApplicable("no operand is read in windows of several lines, or there are groups of filters")
     filters, channels, (*_, line, column) = p.rows[-1], p.sums[0], p.columns
@@ -117,10 +117,9 @@ def filters_in_vectors(p: Product, context: PlanContext) -> Version:
     tall = _windows(p, context)
     panel = PANEL_FILTERS // (2 if context.uses_threads else 1)
     plan = ConvolutionOverFilters(LINES, pixels // LINES, vectors * lanes, lanes, DEEPER * tall.depth, panel, IMAGES)
-    wide = replace(tall, lines=tall.lines // 2, width=2 * tall.width)
     work = _rounded(filters, plan.filters, plan.lines * plan.width, _tiles(line, column, plan))
     others = [_rounded(filters, other.rows, other.lines * other.width, _tiles(line, column, other))
-              for other in (tall, wide) if other.lines]
+              for other in (tall, *([_wider(tall)] if tall.lines % 2 == 0 else []))]
     many = (at_least(channels, MANY_CHANNELS), at_least(filters, 2 * panel if context.uses_threads else plan.filters),
             area_at_most(line, column, MOST_PIXELS))
     cond = decided(both(*many, *[("<=", work, other) for other in others]))
@@ -159,11 +158,16 @@ def wide_tiles(p: Product, context: PlanContext) -> Version:
     *_, line, column = p.columns
     if not line.size or not column.size:
         raise NotApplicable(f"the extents of '{line.name}' and '{column.name}' are no sizes")
-    wide = replace(tall, lines=tall.lines // 2, width=2 * tall.width)
+    wide = _wider(tall)
     return Version(wide, ("<", _tiles(line, column, wide), _tiles(line, column, tall)), "h")
 
 
 # -- their parts -------------------------------------------------------------------------------------------------------
+def _wider(tall: PackedConvolution) -> PackedConvolution:
+    """The plan with tiles of half as many lines, of twice the width."""
+    return replace(tall, lines=tall.lines // 2, width=2 * tall.width)
+
+
 def _rounded(filters: Axis, at_once: int, pixels: int, tiles: Any) -> Any:
     """The products of a pixel and a filter that register tiles compute, those outside the image and the filters among
     them."""

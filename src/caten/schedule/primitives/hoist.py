@@ -9,8 +9,9 @@ from ...core.unique_names import Names
 from ...loop.accesses import conjuncts
 from ...loop.effects import written
 from ...loop.statements import Aref, For, If, Incf, Let, Local, LoopProgram, Setf, Stmt, Vref
+from ..analysis.access_bounds import is_inside, shapes
 from ..analysis.guards import wrapped
-from ..analysis.loop_queries import find, loops_in, mentions, reads_memory, refusal, replaced, trip_count
+from ..analysis.loop_queries import context_at, find, loops_in, mentions, reads_memory, refusal, replaced, trip_count
 from ..step_results import NOTHING, Hoisted, Made
 
 
@@ -34,7 +35,8 @@ def hoist(program: LoopProgram, loop: str, buffer: str = "") -> tuple[LoopProgra
                                                             (incf (aref S i) (* (aref A i p) (aref B_kept)))))
 
     Refused: no condition in LOOP has a part that does not change with it; LOOP writes BUFFER, or reads no element of it
-    that stays the same, outside conditions and in loops of constant length.
+    that stays the same, outside conditions and in loops of constant length; the element is not proven to be in
+    bounds before LOOP.
     """
     step = f"hoist {loop}"
     found = find(program, loop, step)
@@ -66,6 +68,9 @@ def _hoist_loads(program: LoopProgram, found: For, buffer: str, step: str) -> tu
     inside = [n.name for n in found.unique() if isinstance(n, Let | Local)] + [n.name for n in loops_in((found,))]
     loads = [ref for ref in dict.fromkeys(_loads((found,), buffer)) if not mentions(ref, inside)
              and not any(reads_memory(part) for part in ref.children)]
+    outside = context_at(program, found)
+    if away := next((ref for ref in loads if not is_inside(ref, shapes(program)[buffer], outside)), None):
+        raise refusal("E521", step, f"{away} is not proven to be in bounds before '{found.name}'")
     if not loads:
         raise refusal("E521", step, f"it reads no element of {buffer} that is the same in all iterations")
     names, before, kept = Names.of(program), list[Stmt](), dict[Expr, Aref | Vref]()
