@@ -194,13 +194,13 @@ class Tile:
         variable = [n for n, loop in enumerate(self.axes) if not is_const(canonical(loop.hi - loop.lo))
                     and mentions(self.guards, (loop.name,))]
         around = max(variable, default=-1) + 1
-        whole = throughout(self.guards, self.axes[around:])
-        if whole is None or not self.context.refutes(whole):
-            return around
-        tiles = [n for n, loop in enumerate(self.axes) if any(
-            mentions(cond, (loop.name,)) and mentions(cond, [a.name for a in self.axes[n + 1:]])
-            for cond in self.guards)]
-        return max(around, min(tiles, default=-1) + 1)
+        for n, loop in enumerate(self.axes):
+            whole, inner = throughout(self.guards, self.axes[around:]), [axis.name for axis in self.axes[n + 1:]]
+            if whole is None or not self.context.refutes(whole):
+                break
+            if any(mentions(cond, (loop.name,)) and mentions(cond, inner) for cond in self.guards):
+                around = max(around, n + 1)                      # the axis counts tiles, and the last is not whole
+        return around
 
     def _access(self, loops: tuple[str, ...]) -> Aref:
         """The access that moves with these loops, and with no other one inside; without loops, the only one."""
