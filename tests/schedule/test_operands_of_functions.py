@@ -14,7 +14,7 @@ TEXT = """(tensor F (outputs Y)
 
 def schedule(**parts: str) -> str:
     """The steps of the schedule, from the comment in the C text."""
-    text = compiler.build([SpecText("t", TEXT.format(**parts), "lisp")], Options(config=(("MARCH", "x86-64-v4"),))).source
+    text = compiler.prepare([SpecText("t", TEXT.format(**parts), "lisp")], Options(config=(("MARCH", "x86-64-v4"),))).source
     return " ".join(text.split("*/")[0].replace("*", " ").split())
 
 

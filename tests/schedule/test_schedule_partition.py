@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 
 import caten
+from caten import compiler
+from caten.frontend.spec_files import SpecText
+from caten.options import Options
 
 SUM = """[composite]
 name = "Sum"
@@ -22,6 +25,15 @@ inputs = ["A{float}[M K]", "B{float}[K N]"]
 outputs = ["C{float}[M N]"]
 implementation = { lang = "python", code = "return A @ B" }
 """
+
+
+def for_avx512(spec: str, **sizes: int) -> str:
+    """The C text of a product, which this machine need not be able to run. It begins with the schedule."""
+    return compiler.prepare([SpecText("f.toml", spec, "toml")], Options(config=(("MARCH", "x86_64_v4"),), binds=tuple(sizes.items()))).source
+
+
+def schedule_for_avx512(spec: str, **sizes: int) -> str:
+    return " ".join(for_avx512(spec, **sizes).split("*/")[0].replace("*", " ").split())
 
 
 @pytest.mark.parametrize(("term", "steps", "sizes"), [
@@ -48,7 +60,7 @@ def test_the_first_part_has_no_condition() -> None:
 
 def test_lanes_are_added_up_once() -> None:
     """The terms behind the last full vector of a dot product go into the accumulator of the others."""
-    skinny = caten.compile(PRODUCT, config={"MARCH": "x86_64_v4"}, sizes={"N": 4}, opt=2).source
+    skinny = for_avx512(PRODUCT, N=4)
     tile = skinny[skinny.index("CT_UNROLL(6)"):]
     assert tile.index("ct_fold") > tile.index("ct_load_if")
     assert len(re.findall(r"ct_fold_add_f32x16", tile[:tile.index("C[")])) <= 1
@@ -62,7 +74,7 @@ def test_an_output_that_is_first_set_to_zero_is_only_stored() -> None:
         a, b = draw.standard_normal((m, k), dtype=np.float32), draw.standard_normal((k, n), dtype=np.float32)
         c = np.full((m, n), np.nan, np.float32)
         np.testing.assert_allclose(operator(a, b, c), a @ b, rtol=1e-4, atol=1e-5)
-    inplace = caten.compile(PRODUCT, config={"MARCH": "x86_64_v4"}, sizes={"K": 20, "N": 47}).source
+    inplace = for_avx512(PRODUCT, K=20, N=47)
     kernel = inplace[:inplace.index("CT_API")]
     assert "C[" not in kernel
     assert not re.search(r"ct_load(_if)?_f32x16\(C \+", kernel)
@@ -70,18 +82,18 @@ def test_an_output_that_is_first_set_to_zero_is_only_stored() -> None:
 
 @pytest.mark.parametrize(("n", "lanes"), [(13, 16), (16, 16), (27, 32), (31, 32)])
 def test_the_last_columns_are_one_masked_vector_or_two(n: int, lanes: int) -> None:
-    schedule = caten.compile(PRODUCT, config={"MARCH": "x86_64_v4"}, sizes={"N": n, "M": 80, "K": 60}, opt=2).schedule
+    schedule = schedule_for_avx512(PRODUCT, N=n, M=80, K=60)
     assert f"(split i 8) (reorder j ii) (parallel io) (split j {lanes} pad)" in re.sub(r"_2", "", schedule)
 
 
 def test_a_single_row_has_several_accumulators_for_each_vector() -> None:
-    schedule = caten.compile(PRODUCT, config={"MARCH": "x86_64_v4"}, sizes={"N": 64, "M": 9, "K": 60}, opt=2).schedule
+    schedule = schedule_for_avx512(PRODUCT, N=64, M=9, K=60)
     assert "(split pt 2) (stage pto C_partt tree register pti)" in schedule
 
 
 def test_an_operand_along_the_sum_is_transposed_in_registers() -> None:
     spec = PRODUCT.replace("[K N]", "[N K]").replace("A @ B", "A @ B.T")
-    schedule = caten.compile(spec, config={"MARCH": "x86_64_v4"}, sizes={"N": 64, "M": 40, "K": 64}, opt=2).schedule
+    schedule = schedule_for_avx512(spec, N=64, M=40, K=64)
     assert "(transpose p_ri j_2_ri)" in schedule
 
 
@@ -89,8 +101,7 @@ def test_an_operand_along_the_sum_is_transposed_in_registers() -> None:
 def test_three_vectors_of_columns_are_one_tile_that_loads_each_once(n: int, transposed: bool) -> None:
     """Before the rows that they are multiplied with: C compilers would load a masked vector for each of these."""
     spec = PRODUCT.replace("[K N]", "[N K]").replace("A @ B", "A @ B.T") if transposed else PRODUCT
-    made = caten.compile(spec, config={"MARCH": "x86_64_v4"}, sizes={"N": n, "M": 30, "K": 60}, opt=2)
-    steps = re.sub(r"_2", "", made.schedule)
+    steps = re.sub(r"_2", "", schedule_for_avx512(spec, N=n, M=30, K=60))
     assert "(split j 48 pad)" in steps
     assert (f"(hoist ii {'B_tile' if transposed else 'B'})" in steps) == (n < 48)                # 48 need no mask
     operator = caten.compile(spec)
