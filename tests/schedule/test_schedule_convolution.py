@@ -2,6 +2,7 @@
 finite."""
 from __future__ import annotations
 
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,7 @@ def line(machine: str) -> LoopProgram:
  (buffer Y f32 (M W) (0 1) inout)""", MACHINES[machine])
 
 
+@cache
 def scheduled(before: LoopProgram) -> LoopProgram:
     after = autoscheduler.schedule(before)
     assert_sound(after)
@@ -82,7 +84,7 @@ def test_a_line_means_the_same() -> None:
 
 
 @pytest.mark.slow
-def test_a_step_that_is_not_known_has_copies_that_are_vectors() -> None:
+def test_a_step_that_is_not_known_has_copies_that_are_vectors(nightly: bool) -> None:
     before = windows("avx512", stride="S")
     after = scheduled(before)
     strides = [step[2] for step in taken(after).steps if step[0] == "specialize" and step[2][0] == "="]
@@ -90,7 +92,7 @@ def test_a_step_that_is_not_known_has_copies_that_are_vectors() -> None:
     reads = {v.count for loop in loops_in(after) if loop.name.endswith(("_1", "_2"))
              for v in loop.unique() if isinstance(v, Vref) and v.buffer == "X"}
     assert reads == {8, 16, 32}
-    assert_same(before, after, SIZES)
+    assert_same(before, after, SIZES if nightly else ((1, 1, 1, 1, 1), (9, 2, 4, 9, 3), (2, 2, 5, 18, 2), (2, 1, 3, 18, 1)))
 
 
 def test_the_sums_in_registers_are_under_no_condition() -> None:
@@ -114,28 +116,30 @@ def test_filters_are_transposed_while_they_are_packed() -> None:
     assert after.buffers["F"].axes == (Var("M", "i64"), canonical(Var("C", "i64") * Const(9, "i64")))
 
 
-def test_images_that_wide_tiles_cover_better_have_a_nest_of_their_own() -> None:
+def test_images_that_wide_tiles_cover_better_have_a_nest_of_their_own(nightly: bool) -> None:
     before = windows("avx512")
     after = scheduled(before)
     (copy,) = [step for step in taken(after).steps if step[0] == "specialize" and step[3] == "h"]
     assert copy[1:] == ("o", ("<", ("*", ("floordiv", ("+", "H", "1"), "2"), ("floordiv", ("+", "W", "15"), "16")),
                               ("*", ("floordiv", ("+", "H", "3"), "4"), ("floordiv", ("+", "W", "7"), "8"))), "h")
-    assert_same(before, after, ((3, 2, 14, 14, 1), (9, 1, 1, 9, 1), (2, 33, 10, 16, 1), (1, 2, 13, 13, 1)))
+    assert_same(before, after, ((3, 2, 14, 14, 1), (9, 1, 1, 9, 1), (2, 33 if nightly else 3, 10, 16, 1), (1, 2, 13, 13, 1)))
 
 
-FILTERS_IN_VECTORS = ((32, 33, 3, 7, 1), (40, 32, 1, 14, 1), (32, 70, 2, 7, 1))
+MANY = ((32, 33, 3, 7, 1), (40, 32, 1, 14, 1), (32, 70, 2, 7, 1))               # filters, channels, lines, pixels
+FEW = ((32, 12, 2, 7, 1), (33, 12, 1, 9, 1))
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize(("machine", "dtype"), [("avx512", "f32"), ("avx512", "f64"), ("neon", "f32")])
 @pytest.mark.slow
-def test_the_vectors_are_filters_where_pixels_would_leave_lanes_empty(machine: str, dtype: str) -> None:
+def test_the_vectors_are_filters_where_pixels_would_leave_lanes_empty(machine: str, dtype: str, nightly: bool) -> None:
     before = windows(machine, dtype)
     after = scheduled(before)
     (copy,) = [step for step in taken(after).steps if step[0] == "specialize" and step[3] == "v"]
     assert {"(<= 12 C)", "(<= (* H W) 2048)"} <= {show_condition(part) for part in parts_of(copy[2])}
     packed = [step for step in taken(after).steps if step[0] == "stage" and step[2] == "X" and isinstance(step[-1], tuple)]
     assert [step[6:] for step in packed] == [(("yvi", "pv"), ("xvi", "qv"))]              # with their halo, each once
-    assert_same(before, after, FILTERS_IN_VECTORS if dtype == "f32" and machine == "avx512" else FILTERS_IN_VECTORS[:1])
+    assert_same(before, after, MANY if nightly else FEW if machine == "avx512" else FEW[:1])
 
 
 def parts_of(cond: tuple[object, ...]) -> list[tuple[object, ...]]:
@@ -154,9 +158,9 @@ def test_extents_that_follow_from_sizes_choose_plans_as_sizes_do(code: str) -> N
     endings = [step[3] for step in taken(made).steps if step[0] == "specialize"]
     assert endings[:2] == ["v", "h"]
     rng = np.random.default_rng(0)
-    given = {"N": 1, "C": 32, "H": 3, "W": 9, "O": 32}
+    given = {"N": 1, "C": 12, "H": 3, "W": 9, "O": 32}
     Y = np.zeros((1, 32, 1, 7) if "stride" not in code else (1, 32, 2, 5), np.float32)
-    data = {"X": rng.integers(-4, 5, (1, 32, 3, 9)), "F": rng.integers(-4, 5, (32, 32, 3, 3)), "b": np.zeros(32)}
+    data = {"X": rng.integers(-4, 5, (1, 12, 3, 9)), "F": rng.integers(-4, 5, (32, 12, 3, 3)), "b": np.zeros(32)}
     one, other = [{name: a.astype(np.float32) for name, a in data.items()} | {"Y": Y.copy()} for _ in range(2)]
     run(made, one | given)
     run(of_spec(code, 0), other | given)
@@ -166,16 +170,16 @@ def test_extents_that_follow_from_sizes_choose_plans_as_sizes_do(code: str) -> N
 
 def test_whole_tiles_of_a_known_number_of_filters_are_packed_as_of_any_number() -> None:
     """Only the last tile of 50 filters has some beyond the edge; an image of 30 × 30 is no reason for half tiles."""
-    spec = CONV.replace("CODE", "conv2d(X, F, padding=(1, 1))").replace("[N C H W]", "[1 5 30 30]").replace("[O C 3 3]", "[50 5 3 3]")
+    spec = CONV.replace("CODE", "conv2d(X, F, padding=(1, 1))").replace("[N C H W]", "[1 2 30 30]").replace("[O C 3 3]", "[50 2 3 3]")
     options = Options(config=(("MARCH", "x86_64_v4"),))
     made = driver.advance(loading.load_programs(SpecText("conv.toml", spec, "toml"), options)[0], "loop", options)
     assert isinstance(made, LoopProgram)
     assert [(b.ref.buffer, b.ref.count) for b in made.unique() if isinstance(b, Transpose)] == [("F_tile", 8)]
-    data: dict[str, Any] = {"X": np.zeros((1, 5, 30, 30), np.float32), "F": np.zeros((50, 5, 3, 3), np.float32), "b": np.zeros(50, np.float32),
+    data: dict[str, Any] = {"X": np.zeros((1, 2, 30, 30), np.float32), "F": np.zeros((50, 2, 3, 3), np.float32), "b": np.zeros(50, np.float32),
             "Y": np.zeros((1, 50, 30, 30), np.float32)}
-    data["F"][49, 3] = np.arange(9).reshape(3, 3)
-    data["F"][7, 4, 1, 2] = 3
-    data["X"][0, 3:, 29, 0], data["X"][0, 4, 7, 8] = 1, 2
+    data["F"][49, 0] = np.arange(9).reshape(3, 3)
+    data["F"][7, 1, 1, 2] = 3
+    data["X"][0, :, 29, 0], data["X"][0, 1, 7, 8] = 1, 2
     run(made, data | {"O": 50})
     want = np.zeros((50, 30, 30), np.float32)
     want[49, 28:, :2] = [[7, 6], [4, 3]]
@@ -198,10 +202,10 @@ def test_results_of_filters_in_vectors_are_transposed(code: str, threads: bool, 
     shared = [loop.name for loop in loops_in(made) if loop.mark == "parallel"]
     assert [name[1:] for name in shared if "v" in name][:2] == ["_2vo", "_2vo"]
     rng = np.random.default_rng(3)
-    given = {"X": rng.integers(-4, 5, (images, 32, 1, 7)), "F": rng.integers(-4, 5, (filters, 32, 3, 3)),
+    given = {"X": rng.integers(-4, 5, (images, 12, 1, 7)), "F": rng.integers(-4, 5, (filters, 12, 3, 3)),
              "b": rng.integers(-4, 5, filters)}
     data: dict[str, Any] = {name: a.astype(np.float32) for name, a in given.items()}
-    data |= {"Y": np.full((images, filters, 1, 7), 9, np.float32), "N": images, "C": 32, "H": 1, "W": 7, "O": filters}
+    data |= {"Y": np.full((images, filters, 1, 7), 9, np.float32), "N": images, "C": 12, "H": 1, "W": 7, "O": filters}
     data["F"][filters // 2, 3, 1, 0] = weight
     other = {name: np.copy(a) if isinstance(a, np.ndarray) else a for name, a in data.items()}
     run(made, data)
@@ -220,6 +224,7 @@ code = "return CODE"
 """
 
 
+@cache
 def of_spec(code: str, opt: int = 2, **config: str) -> LoopProgram:
     """An image padded by 1 convolved by 3 x 3 filters, as a spec."""
     options = Options(opt=opt, config=(("MARCH", "x86_64_v4"), *config.items()))

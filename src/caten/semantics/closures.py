@@ -227,17 +227,30 @@ class Closures:
             return array[at]
         return element
 
-    def locate_vector(self, ref: Vref) -> Callable[[], tuple[Any, tuple[Any, ...], Any]]:
-        """The array, the index of the accessed lanes, and the mask (None: all lanes)."""
-        env, slot, parts = self.env, self.slot(ref.buffer), [self.value(i) for i in ref.index]
+    def locate_vector(self, ref: Vref) -> Callable[[], tuple[Any, tuple[Any, ...]]]:
+        """The array, and the index of all lanes: a slice along the axis of the vector."""
+        env, slot, parts, count = self.env, self.slot(ref.buffer), [self.value(i) for i in ref.index], ref.count
         axis = ref.axis % len(ref.index)
-        mask = None if ref.mask is None else self.value(ref.mask)
-        lanes = np.arange(ref.count)
+        spans = [count if n == axis else 1 for n in range(len(parts))]
+
+        def place() -> tuple[Any, tuple[Any, ...]]:
+            array, at = env[slot], [p() for p in parts]
+            for i, span, extent in zip(at, spans, array.shape, strict=True):
+                if not 0 <= i <= extent - span:
+                    raise _outside(ref, tuple(at), array.shape)
+            at[axis] = slice(at[axis], at[axis] + count)
+            return array, tuple(at)
+        return place
+
+    def locate_lanes(self, ref: Vref, mask: Expr) -> Callable[[], tuple[Any, tuple[Any, ...], Any]]:
+        """The array, the index of the lanes under the mask, and which lanes these are."""
+        env, slot, parts = self.env, self.slot(ref.buffer), [self.value(i) for i in ref.index]
+        axis, asked, lanes = ref.axis % len(ref.index), self.value(mask), np.arange(ref.count)
 
         def place() -> tuple[Any, tuple[Any, ...], Any]:
             array, at = env[slot], tuple([p() for p in parts])
-            touched = None if mask is None else np.broadcast_to(mask(), ref.count)
-            along = lanes if touched is None else lanes[touched]
+            touched = np.broadcast_to(asked(), ref.count)
+            along = lanes[touched]
             for n, (i, extent) in enumerate(zip(at, array.shape, strict=True)):
                 first, last = (i + int(along[0]), i + int(along[-1])) if n == axis and len(along) else (i, i)
                 if len(along) and not 0 <= first <= last < extent:
@@ -246,12 +259,17 @@ class Closures:
         return place
 
     def read_vector(self, ref: Vref) -> Value:
-        place, dtype, count = self.locate_vector(ref), evaluate.numpy_type(ref.dtype), ref.count
+        if ref.mask is None:
+            whole = self.locate_vector(ref)
+
+            def vector() -> Any:
+                array, at = whole()
+                return array[at].copy()                    # it keeps its value when the array is changed
+            return vector
+        place, dtype, count = self.locate_lanes(ref, ref.mask), evaluate.numpy_type(ref.dtype), ref.count
 
         def lanes() -> Any:
             array, at, touched = place()
-            if touched is None:
-                return array[at]
             out = np.zeros(count, dtype)
             if touched.any():
                 out[touched] = array[at]
@@ -295,14 +313,23 @@ class Closures:
         return update
 
     def write(self, ref: Ref, value: Value) -> Action:
+        if isinstance(ref, Vref) and ref.mask is None:
+            whole = self.locate_vector(ref)
+
+            def store_vector() -> None:
+                vector = value()
+                array, at = whole()
+                array[at] = vector
+            return store_vector
         if isinstance(ref, Vref):
-            locate, count = self.locate_vector(ref), ref.count
+            assert ref.mask is not None
+            locate, count = self.locate_lanes(ref, ref.mask), ref.count
 
             def store_lanes() -> None:
                 lanes = np.broadcast_to(value(), count)
                 array, at, touched = locate()
-                if touched is None or touched.any():
-                    array[at] = lanes if touched is None else lanes[touched]
+                if touched.any():
+                    array[at] = lanes[touched]
             return store_lanes
         assert isinstance(ref, Aref)
         place = self.locate(ref)
