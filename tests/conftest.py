@@ -21,6 +21,7 @@ from caten.runtime import discover
 from daten import settings
 
 OF_VALUES = frozenset(("daten", "frontend", "functions", "gradients", "ops", "tensor"))
+OF_BEHAVIOUR = frozenset(("cli", "compat", "graphs", "kernels", "loop", "runtime", "testing"))
 COMPILERS = frozenset(("cc", "gcc", "clang", "zig", "c++", "g++", "nvcc"))
 
 
@@ -82,13 +83,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """By day, what is about values is compiled as it is written, in a third of the time: by caten at -O1, by clang and gcc at -O0, unless a test
-    says otherwise. The nets of tests/nets, and the nightly runs, compile as users do; so do tests marked `scheduled`, but for the -O0."""
+    says otherwise; what is about behaviour (options, caches, reports) by clang and gcc at -O0. The nets of tests/nets, and the nightly runs, compile
+    as users do; so do tests marked `scheduled`, but for the -O0."""
     folder = item.path.relative_to(Path(__file__).parent).parts[0]
     with pytest.MonkeyPatch.context() as patch:
-        if folder in OF_VALUES and not item.config.getoption("--nightly"):
+        if folder in OF_VALUES | OF_BEHAVIOUR and not item.config.getoption("--nightly"):
             for kind in (type(discover.find("clang")), type(discover.find("gcc"))):
                 patch.setattr(kind, "config", {**kind.config, "OPT": replace(kind.config["OPT"], default=0)})
-            if item.get_closest_marker("scheduled") is None:
+            if folder in OF_VALUES and item.get_closest_marker("scheduled") is None:
                 given = [p for p in signature(api.compile).parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD and p.default is not p.empty]
                 patch.setattr(api.compile, "__defaults__", tuple([1 if p.name == "opt" else p.default for p in given]))
                 patch.setitem(op.__kwdefaults__, "opt", 1)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import json
 import os
 import re
 import subprocess
@@ -213,6 +214,7 @@ def test_every_declaration_of_the_language_page_is_read() -> None:
 
 def test_specs_of_the_language_page_pass_their_tests(tmp_path: Path) -> None:
     for n, text in enumerate(blocks(LANGUAGE, "toml")):
-        file = tmp_path / f"{n}.toml"
-        file.write_text(text)
-        assert "passed" in run(f"caten test {file} --runtime numpy")
+        (tmp_path / f"{n}.toml").write_text(text)
+    found = json.loads(run(f"caten test {tmp_path} --runtime numpy --json -"))["files"]
+    assert len(found) == n + 1
+    assert all(file["passed"] and file["cases"] for file in found), found

@@ -42,13 +42,13 @@ def again(value: Any) -> Any:
 
 def test_copies_are_the_operator_itself() -> None:
     scale = caten.compile(SCALE, "gcc")
-    ops = caten.compile([SCALE, GEMM], "gcc")
+    ops = caten.compile([SCALE, GEMM], "gcc", opt=1)
     assert copy.copy(scale) is copy.deepcopy(scale) is copy.deepcopy({"scale": [scale]})["scale"][0] is scale
     assert copy.copy(ops) is copy.deepcopy(ops) is ops
 
 
 def test_processes_that_are_spawned_call_an_operator() -> None:
-    scale, gemm = caten.compile([SCALE, GEMM], "gcc")["Scale"], caten.compile(GEMM, "gcc")
+    scale, gemm = caten.compile([SCALE, GEMM], "gcc", opt=1)["Scale"], caten.compile(GEMM, "gcc", opt=1)
     a, b = np.ones((2, 3), np.float32), np.ones((3, 2), np.float32)
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         assert pool.apply(scale, (2.0, X)).tolist() == [0, 2, 4, 6]
@@ -83,7 +83,7 @@ def test_what_an_operator_says_of_itself_is_pickled() -> None:
 
 
 def test_libraries_are_pickled() -> None:
-    ops, one = caten.compile([SCALE, GEMM], "gcc"), caten.compile([SCALE], "gcc")
+    ops, one = caten.compile([SCALE, GEMM], "gcc", opt=1), caten.compile([SCALE], "gcc")
     for library in (again(ops), again(one)):
         assert isinstance(library, caten.Operators)
         assert library.Scale(2.0, X).tolist() == [0, 2, 4, 6]

@@ -77,6 +77,7 @@ def test_no_cache_leaves_nothing(home: Home, tmp_path: Path) -> None:
     assert list((tmp_path / "temp").iterdir()) == []
 
 
+@at_night
 def test_a_user_without_rights(home: Home, tmp_path: Path) -> None:
     """Another user, whose home is not his and who may write to the current directory and to the temporary folder alone."""
     if os.geteuid() != 0 or shutil.which("setpriv") is None:

@@ -57,7 +57,8 @@ def made(*names: str) -> str:
     return page(", ".join(names), [graph_of(p) for p in programs], [list(explained(p)) for p in programs], source_of(programs)[0])
 
 
-@pytest.mark.parametrize("names", [("softmax",), ("mlp",), ("axpy", "gemm_bias_relu")])
+@pytest.mark.slice(2)
+@pytest.mark.parametrize("names", [("softmax",), ("mlp",), ("axpy", "layernorm"), ("gemm_bias_relu",)])
 def test_values_are_in_all_three_parts(names: tuple[str, ...]) -> None:
     elements = Elements(made(*names))
     values = {f"{n}.{name}" for n, p in enumerate(values_of(*names)) for d in p.definitions for name in d.names}

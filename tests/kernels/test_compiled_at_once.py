@@ -46,7 +46,7 @@ def made(number: int) -> tuple[str, Any, str, bytes]:
 
 
 def test_threads_compile_what_one_thread_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nightly: bool) -> None:
-    numbers = range(100 if nightly else 10)
+    numbers = range(100 if nightly else 6)
     together, busy, overlapping = threading.Barrier(THREADS), set[int](), set[int]()
 
     def work(share: int) -> dict[int, Any]:

@@ -27,9 +27,9 @@ def different(first: list[str], second: list[str]) -> list[str]:
 
 
 def copied(folder: Path, nightly: bool) -> None:
-    """The samples, by day every third one, but the MLP: its three products take as long as all others."""
+    """The samples, by day every fifth one, but the MLP: its three products take as long as all others."""
     folder.mkdir(parents=True)
-    for path in [p for p in sorted((ROOT / "samples").glob("*.toml"))[::1 if nightly else 3] if nightly or p.stem != "mlp"]:
+    for path in [p for p in sorted((ROOT / "samples").glob("*.toml"))[::1 if nightly else 5] if nightly or p.stem != "mlp"]:
         shutil.copy(path, folder)
 
 
@@ -41,7 +41,7 @@ def test_render_gives_the_same_bytes_for_every_hash_seed_and_folder(nightly: boo
         folder = tmp_path / f"folder{seed}"
         copied(folder / "samples", nightly)
         lines = run(folder, "render", "samples" if seed % 2 else str(folder / "samples"), PYTHONHASHSEED=str(seed))
-        assert len(lines) >= (30 if nightly else 10)
+        assert len(lines) >= (30 if nightly else 6)
         first = first or lines
         assert not different(first, lines), f"hash seed {seed} gives other bytes for {different(first, lines)}"
 
@@ -52,7 +52,7 @@ def test_hash_order_in_the_output_is_seen(tmp_path: Path) -> None:
         "import caten.render.translation_unit as c\nold = c.title\n"
         "c.title = lambda p: old(p) + '/* ' + ' '.join({b.name + 'x' * k for b in p.params if hasattr(b, 'name') for k in range(4)}) + ' */'\n")
     code = ("import sys; sys.path[:0] = [{!r}, {!r}]; import sitecustomize; import determinism_run; from pathlib import Path; "
-            "determinism_run.rendered([Path({!r})])".format(str(tmp_path), str(HERE), str(ROOT / "samples" / "gemm.toml")))
+            "determinism_run.rendered([Path({!r})])".format(str(tmp_path), str(HERE), str(ROOT / "samples" / "axpy.toml")))
     texts = set()
     for seed in range(4):
         done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT / 'src'}", "PYTHONHASHSEED": str(seed)},
@@ -84,7 +84,7 @@ def test_threads_change_no_bit_and_there_are_several(tmp_path: Path, nightly: bo
         lines = lines[end + 1:]
     assert not lines
     print(f"{len(results[0])} operators; tasks of the process by OMP_NUM_THREADS: {threads}")
-    assert len(results[0]) >= (30 if nightly else 10)
+    assert len(results[0]) >= (30 if nightly else 6)
     assert all(line.split()[1] == "0" for line in results[0]), [line for line in results[0] if line.split()[1] != "0"]
     for count, result in zip(threads, results, strict=True):
         assert not different(results[0], result), f"{count} threads give other bits for {different(results[0], result)}"

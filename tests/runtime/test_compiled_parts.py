@@ -36,7 +36,7 @@ def small_parts() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> compiler.Built:
-    return compiler.build([read(TEXT)], replace(options_of("compile"), cache_dir=tmp_path_factory.mktemp("cache")))
+    return compiler.build([read(TEXT)], replace(options_of("compile", config={"OPT": 0}), cache_dir=tmp_path_factory.mktemp("cache")))
 
 
 def results(library: Any) -> list[np.ndarray]:
@@ -91,7 +91,7 @@ def test_small_files_are_one_part(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_library_is_the_same_on_one_core(built: compiler.Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cores, "available", lambda: 1)
-    alone = compiler.build([read(TEXT)], replace(options_of("compile"), cache_dir=tmp_path))
+    alone = compiler.build([read(TEXT)], replace(options_of("compile", config={"OPT": 0}), cache_dir=tmp_path))
     assert not alone.from_cache
     assert alone.artifact.read_bytes() == built.artifact.read_bytes()
 

@@ -61,13 +61,13 @@ def tiled(text: str, seed: int, how: str) -> LoopProgram | None:
 @pytest.mark.slow
 def test_random_tiles_keep_the_meaning(text: str, how: str, nightly: bool) -> None:
     begun = 0
-    for seed in range(1000 if nightly else 150):
+    for seed in range(1000 if nightly else 60):
         after = tiled(text, seed, how)
         if after is not None:
             begun += 1
             assert_sound(after)
             assert_same(program(text), after, SIZES, seed)
-    assert begun > 15
+    assert begun > (15 if nightly else 6)
 
 
 @pytest.mark.parametrize(("K", "stays"), [("C", True), ("4", False)])
@@ -118,7 +118,7 @@ def test_threads_share_the_panels_of_a_small_product_and_of_its_epilogue() -> No
     assert "(<= (* (* M N) K) 16777216)" in show(after)
     assert ("jno", "parallel") in [(loop.name, loop.mark) for loop in loops_in(after)]
     assert_sound(after)
-    assert_same(before, after, ((30, 128, 3), (25, 150, 130), (1, 129, 300)))
+    assert_same(before, after, ((30, 128, 3), (7, 150, 130), (1, 129, 140)))
 
 
 @pytest.mark.slow

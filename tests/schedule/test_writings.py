@@ -133,7 +133,7 @@ def of_every_run(program: int, writing: int) -> bool:
     return writing in (program % (len(WRITINGS) - 1), len(WRITINGS) - 1)
 
 
-@pytest.mark.slice(6)
+@pytest.mark.slice(10)
 @pytest.mark.parametrize(("name", "writing"), [pytest.param(name, writing, marks=[] if of_every_run(n, k) else [pytest.mark.nightly])
                                                for n, name in enumerate(PROGRAMS) for k, writing in enumerate(WRITINGS)])
 @pytest.mark.slow

@@ -76,11 +76,11 @@ def calls(runtime: str) -> None:
 @pytest.mark.slice(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("runtime", ["gcc", "clang"])
-def test_kernels_give_the_same_bits_on_any_number_of_threads(runtime: str, tool: Any) -> None:
+def test_kernels_give_the_same_bits_on_any_number_of_threads(runtime: str, tool: Any, nightly: bool) -> None:
     if runtime == "gcc":
         tool("gcc")
     found = [subprocess.run([sys.executable, "-c", f"import test_kernels_on_threads as t; t.calls({runtime!r})"], text=True,
                             check=True, capture_output=True, cwd=os.path.dirname(__file__),
-                            env={**os.environ, "OMP_NUM_THREADS": n, "OMP_WAIT_POLICY": "passive"}).stdout for n in ("1", "2", "3")]
+                            env={**os.environ, "OMP_NUM_THREADS": n, "OMP_WAIT_POLICY": "passive"}).stdout for n in (("1", "2", "3") if nightly else ("1", "3"))]
     assert len(found[0]) == 65
-    assert found[0] == found[1] == found[2]
+    assert set(found) == {found[0]}

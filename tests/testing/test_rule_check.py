@@ -67,7 +67,8 @@ def calls(library: ctypes.CDLL) -> int:
     return ctypes.c_int.in_dll(library, "calls").value
 
 
-@pytest.mark.parametrize("opt", [1, 2])
+@pytest.mark.slice(2)
+@pytest.mark.parametrize("opt", [2, 1])
 def test_the_function_is_called(product: ctypes.CDLL, opt: int) -> None:
     layer, plain = caten.compile(SPEC, opt=opt), caten.compile(SPEC, opt=opt, rewrite=False)
     rng = np.random.default_rng(0)
