@@ -87,7 +87,7 @@ def _relu(x: Any) -> Any:
 def _round_to_odd(total: Any, error: Any) -> Any:
     """The sum total + error (as two_sum gives it) rounded to odd: rounding that once more, to fewer bits, then errs by
     that rounding only (Boldo, Melquiond: Emulation of FMA and correctly rounded sums, 2008)."""
-    if not error.any():                                                    # often: of small integers
+    if not np.count_nonzero(error):                                                    # often: of small integers
         return total
     even = (np.asarray(total, np.float64).view(np.int64) & 1) == 0
     return np.where(even & (error != 0) & np.isfinite(total), np.nextafter(total, np.where(error > 0, np.inf, -np.inf)),
