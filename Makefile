@@ -24,7 +24,8 @@ $(VENV)/.test: $(VENV)/.run
 run: $(VENV)/.run  ## set up, compile samples/gemm.toml, check and time it
 	$(BIN)/caten -i samples/gemm.toml --runtime clang --test "M=512,N=512,K=512" --config OMP=1,MARCH=native --debug 1 $(ARGS)
 
-test: $(VENV)/.test check  ## set up, check the code, run every test (a fixed slice of the random nets)
+test: $(VENV)/.test  ## set up, check the code, run every test (a fixed slice of the random nets)
+	$(BIN)/ruff check src tests runtimes docs benchmarks
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 quick: $(VENV)/.test  ## quick tests of the front end and the scheduler (under a minute, no host compiler)

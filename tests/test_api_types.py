@@ -11,6 +11,7 @@ import pytest
 
 import caten
 
+ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = '''\
 import numpy as np
 
@@ -79,6 +80,13 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env={"PATH": "/usr/bin:/bin"})
     lines = (done.stdout + done.stderr).splitlines()
     return "\n".join([n for n in lines if n.startswith("script.py")]), "\n".join([n for n in lines if not n.startswith("script.py")])
+
+
+def test_our_own_code_is_clean() -> None:
+    """Beside the other tests, on one of the cores: alone it would hold them up for half a minute."""
+    done = subprocess.run([sys.executable, "-m", "mypy"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
 
 
 def test_a_script_is_clean(checked: tuple[str, str]) -> None:

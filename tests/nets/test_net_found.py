@@ -59,9 +59,9 @@ def divided(fn: str, wide: str, seed: int) -> RandomSpec:
     return RandomSpec(f"Divides_{fn}_{wide}_{seed}", inputs, inputs[2:], body, (("N", 3),), seed)
 
 
-def test_a_division_that_some_elements_of_a_row_make_is_made_for_them(tmp_path: Path) -> None:
+def test_a_division_that_some_elements_of_a_row_make_is_made_for_them(tmp_path: Path, nightly: bool) -> None:
     """A C compiler that makes vectors of loops divided for the first element alone, and loaded from what it never computed."""
-    specs = [divided(fn, wide, seed) for seed in (2, 3) for wide in ("i64", "i32") for fn in ("mod", "floordiv", "truncdiv", "truncmod")]
+    specs = [divided(fn, wide, seed) for seed in ((2, 3) if nightly else (2,)) for wide in ("i64", "i32") for fn in ("mod", "floordiv", "truncdiv", "truncmod")]
     assert not faults_in(specs, tmp_path, None, (0, 1))
 
 

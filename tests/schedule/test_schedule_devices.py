@@ -107,7 +107,7 @@ def test_what_the_target_has_not(steps: str, statements: str, target: str, messa
         script.apply(program(statements, facts=target), script.parse_schedule(f"(schedule {steps})").steps)
 
 
-@pytest.mark.slice(12)
+@pytest.mark.slice(14)
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda p: p.stem)
 @pytest.mark.slow
 def test_the_recipes_keep_the_meaning_in_any_order_of_threads(path: Path) -> None:

@@ -130,17 +130,17 @@ def test_a_recurrence_in_every_element_runs_in_lanes() -> None:
     assert_same(before, after, SIZES)
 
 
-def test_a_batch_of_rows_times_one_matrix_is_one_product() -> None:
+def test_a_batch_of_rows_times_one_matrix_is_one_product(nightly: bool) -> None:
     """Of two matrices that differ with the batch, it stays a batch."""
     sizes = "(size M) (size N) (buffer A f32 (M 3 N) (0 1 2) in) (buffer C f32 (M 3 N) (0 1 2) inout)"
     nest = "(for b 0 M 1 serial (for t 0 3 1 serial (for n 0 N 1 serial (for k 0 N 1 serial (incf (aref C b t n) (* (aref A b t k) (aref B {}k n)))))))"
     before, after = scheduled(nest.format(""), f"{sizes} (buffer B f32 (N N) (0 1) in)")
     assert [s for s in steps(after) if s.split()[0] in ("fuse", "flatten")] == ["fuse b t", "flatten C 0", "flatten A 0"]
-    assert_same(before, after, SIZES)
+    assert_same(before, after, SIZES if nightly else SIZES[:4])
     copied = f"(local T f32 (M 3 N) scratch) (for c 0 M 1 serial (for d 0 3 1 serial (for e 0 N 1 serial (setf (aref T c d e) (aref C c d e))))) {nest.format('').replace('aref A', 'aref T')}"
     before, after = scheduled(copied, f"{sizes} (buffer B f32 (N N) (0 1) in)")
     assert "flatten T 0" in steps(after)
-    assert_same(before, after, SIZES)
+    assert_same(before, after, SIZES if nightly else SIZES[:4])
     _, batch = scheduled(nest.format("b "), f"{sizes} (buffer B f32 (M N N) (0 1 2) in)")
     assert not [s for s in steps(batch) if s.startswith("flatten")]
 

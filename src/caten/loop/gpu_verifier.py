@@ -16,7 +16,7 @@ from .context import Context
 from .dependence import are_disjoint, before, clash
 from .effects import reads
 from .integer_sets import Constraint
-from .statements import Barrier, Fail, For, If, Kernel, Let, Local, Stmt, is_const
+from .statements import Barrier, Fail, For, If, Kernel, Let, Local, Stmt, is_const, statements_in
 
 MOST_AXES = 3
 MOST_THREADS = 1024             # per group, on any device
@@ -83,7 +83,7 @@ def structure_fault(kernel: Kernel) -> Fault | None:
     for loop in block:
         if not is_const(loop.lo, 0) or not isinstance(loop.hi, Const):
             return loop, "a block has a constant number of threads, counted from 0"
-    stray = next((n for s in thread_of(kernel) for n in s.walk() if isinstance(n, For) and n.mark in BOUND), None)
+    stray = next((n for n in statements_in(thread_of(kernel)) if isinstance(n, For) and n.mark in BOUND), None)
     if stray is not None:
         return stray, f"a {stray.mark} loop belongs to the one perfect nest of its kernel: grid loops, then block loops"
     return _local_fault(kernel, block) or _barrier_fault(thread_of(kernel), [loop.name for loop in block],
@@ -96,7 +96,7 @@ def _local_fault(kernel: Kernel, block: tuple[For, ...]) -> Fault | None:
         if not isinstance(stmt, Let) and not (isinstance(stmt, Local) and stmt.space == "shared"):
             return stmt, "between the grid and the block there are only values and shared arrays"
     own = set(group) if block else set()
-    for node in kernel.unique():
+    for node in statements_in(kernel.body):
         if isinstance(node, Local) and node.space == "shared" and node not in own:
             return node, "a shared array is declared inside the grid loops and before the block loops"
     return None
@@ -104,12 +104,12 @@ def _local_fault(kernel: Kernel, block: tuple[For, ...]) -> Fault | None:
 
 def _barrier_fault(stmts: tuple[Stmt, ...], varying: list[str], grouped: bool) -> Fault | None:
     """A barrier that some thread may not reach. `varying`: names that differ between threads."""
-    barrier = next((n for s in stmts for n in s.walk() if isinstance(n, Barrier)), None)
+    barrier = next((n for n in statements_in(stmts) if isinstance(n, Barrier)), None)
     if barrier is None:
         return None
     if not grouped:
         return barrier, "a barrier is for the threads of a block"
-    if any(isinstance(n, Fail) for s in stmts for n in s.unique()):
+    if any(isinstance(n, Fail) for n in statements_in(stmts)):
         return barrier, "a thread whose check fails would not reach the barrier"
     return _divergent_barrier(stmts, varying)
 

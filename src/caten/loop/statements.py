@@ -5,6 +5,7 @@ Names of loops, `let`s and locals are unique in a program, so statements are add
 """
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from ..core.expr import Const, Expr, index
@@ -308,6 +309,15 @@ class LoopProgram(Program, head="loop"):
 
 
 ZERO, ONE = index(0), index(1)
+
+
+def statements_in(stmts: Iterable[Stmt]) -> Iterator[Stmt]:
+    """These statements and those inside them, in text order."""
+    stack = list(stmts)[::-1]
+    while stack:
+        stmt = stack.pop()
+        yield stmt
+        stack += [child for child in reversed(stmt.children) if isinstance(child, Stmt)]
 
 
 def dotimes(name: str, extent: Expr, *body: Stmt) -> For:

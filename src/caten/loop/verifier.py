@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from ..core.dtypes import DTYPES, is_packed
 from ..core.expr import Bitcast, Cast, Const, Conversion, Expr, Op, Var
 from ..core.monoids import is_monoid
-from ..core.node import Node
+from ..core.node import Node, kept
 from ..core.program import Buffer, Ensure, Param, Program, Unchecked
 from ..core.scalars import OPERATORS
 from ..errors import CatenError, error
@@ -51,9 +51,11 @@ from .statements import (
     Stmt,
     Transpose,
     Vref,
+    statements_in,
 )
 
 Scope = Mapping[str, Node]          # what declares each visible name
+Named = Var | Aref | Vref | Address
 
 P = TypeVar("P", bound=Program)
 
@@ -111,7 +113,7 @@ def _repeat(again: Repeat, kernels: Mapping[str, Kernel], scope: Scope) -> None:
 
 def is_call_alone(body: tuple[Stmt, ...]) -> bool:
     """True if the statements contain no call of a C function, or are one, perhaps under conditions."""
-    if not any(isinstance(n, ExternCall) for s in body for n in s.walk()):
+    if not any(isinstance(n, ExternCall) for n in statements_in(body)):
         return True
     match body:
         case (ExternCall(),):
@@ -185,12 +187,32 @@ def _names_are_unique(program: Program) -> None:
 
 def _names_are_known(clause: Node) -> None:
     """Check names and types first: the analysis of a loop's effect on its locals comes before the check of its body."""
+    if _all_have_types(clause):
+        return
     for node in clause.unique():
         if isinstance(node, Var | Aref | Vref | Address) and not node.type:
             user = next(s for s in clause.unique()
                         if isinstance(s, Stmt) and any(isinstance(c, Expr) and node in c.unique() for c in s.children))
             raise _fault("E480", user,
                          f"'{node.name if isinstance(node, Var) else node.buffer}' is not declared before this use")
+
+
+@kept
+def _all_have_types(node: Node) -> bool:
+    """Does everything in a clause or statement that has a name have a type? Kept: most of it is as it was before the
+    last step."""
+    return all(all(name.type for name in _named(part)) if isinstance(part, Expr) else _all_have_types(part)
+               for part in node.children)
+
+
+def _named(expr: Expr) -> tuple[Named, ...]:
+    """What refers to a declaration, operands before what uses them."""
+    return (*_named_inside(expr), expr) if isinstance(expr, Named) else _named_inside(expr)
+
+
+@kept
+def _named_inside(expr: Expr) -> tuple[Named, ...]:
+    return tuple([node for node in reversed(list(expr.unique())) if isinstance(node, Named) and node is not expr])
 
 
 def _statements(stmts: Iterable[Stmt], scope: Scope, context: Context, checked: bool) -> None:
@@ -300,29 +322,51 @@ def _shape(declaration: Node) -> tuple[Expr, ...]:
 
 
 def _expression(expr: Expr, scope: Scope, stmt: Node) -> None:
-    for node in reversed(list(expr.unique())):          # operands before what uses them
-        match node:
-            case Var(name, dtype):
-                declared = _declaration(name, scope, stmt)
-                declares: Any = declared                  # everything in scope but a buffer declares a type
-                if isinstance(declared, Buffer) or dtype != declares.declares()[1]:
-                    raise _fault("E482", stmt, f"'{name}' is read as a {dtype or 'value without a type'}")
-            case Aref(name, index, dtype) | Vref(name, _, index, type=dtype):
-                declared = _declaration(name, scope, stmt)
-                if not isinstance(declared, Buffer | Local) or dtype != declared.type:
-                    raise _fault("E482", stmt, f"'{name}' is not an array of {dtype or 'any type'}")
-                if len(index) != (axes := len(_shape(declared))):
-                    raise _fault("E489", stmt, f"{text_of(node)}: '{name}' has {axes} axes")
-                for i in index:
-                    _is_scalar(i, "i64", stmt, "an index")
-            case Address(name, _, dtype):
-                declared = _declaration(name, scope, stmt)
-                if not isinstance(declared, Buffer | Local) or dtype != declared.type:
-                    raise _fault("E482", stmt, f"'{name}' is not an array of {dtype or 'any type'}")
-                if not isinstance(stmt, ExternCall) or not any(a is node for a in stmt.args):
-                    raise _fault("E482", stmt, f"{text_of(node)} is no number")
+    if _types_agree(expr):
+        for name in _named(expr):
+            _reference(name, scope, stmt)
+        return
+    for node in reversed(list(expr.unique())):          # to the first fault
+        if isinstance(node, Named):
+            _reference(node, scope, stmt)
         if (check := _CHECKS.get(type(node))) is not None:
             check(node, stmt)
+
+
+@kept
+def _types_agree(expr: Expr) -> bool:
+    """Do the operators in an expression take operands of these types?"""
+    try:
+        for node in reversed(list(expr.unique())):
+            if (check := _CHECKS.get(type(node))) is not None:
+                check(node, node)
+    except CatenError:
+        return False
+    return True
+
+
+def _reference(node: Named, scope: Scope, stmt: Node) -> None:
+    """Check a name or an access against its declaration."""
+    match node:
+        case Var(name, dtype):
+            declared = _declaration(name, scope, stmt)
+            declares: Any = declared                  # everything in scope but a buffer declares a type
+            if isinstance(declared, Buffer) or dtype != declares.declares()[1]:
+                raise _fault("E482", stmt, f"'{name}' is read as a {dtype or 'value without a type'}")
+        case Aref(name, index, dtype) | Vref(name, _, index, type=dtype):
+            declared = _declaration(name, scope, stmt)
+            if not isinstance(declared, Buffer | Local) or dtype != declared.type:
+                raise _fault("E482", stmt, f"'{name}' is not an array of {dtype or 'any type'}")
+            if len(index) != (axes := len(_shape(declared))):
+                raise _fault("E489", stmt, f"{text_of(node)}: '{name}' has {axes} axes")
+            for i in index:
+                _is_scalar(i, "i64", stmt, "an index")
+        case Address(name, _, dtype):
+            declared = _declaration(name, scope, stmt)
+            if not isinstance(declared, Buffer | Local) or dtype != declared.type:
+                raise _fault("E482", stmt, f"'{name}' is not an array of {dtype or 'any type'}")
+            if not isinstance(stmt, ExternCall) or not any(a is node for a in stmt.args):
+                raise _fault("E482", stmt, f"{text_of(node)} is no number")
 
 
 def _declaration(name: str, scope: Scope, stmt: Node) -> Node:
