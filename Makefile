@@ -7,7 +7,7 @@ ARGS   ?=
 LEVELS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick check nightly reports bench figures clean
+.PHONY: help run test quick lint check nightly reports bench figures clean
 
 help:  ## what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -24,15 +24,16 @@ $(VENV)/.test: $(VENV)/.run
 run: $(VENV)/.run  ## set up, compile samples/gemm.toml, check and time it
 	$(BIN)/caten -i samples/gemm.toml --runtime clang --test "M=512,N=512,K=512" --config OMP=1,MARCH=native --debug 1 $(ARGS)
 
-test: $(VENV)/.test  ## set up, check the code, run every test (a fixed slice of the random nets)
-	$(BIN)/ruff check src tests runtimes docs benchmarks
+test: lint  ## set up, check the code, run every test (types among them, and a fixed slice of the random nets)
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 quick: $(VENV)/.test  ## quick tests of the front end and the scheduler (under a minute, no host compiler)
 	$(BIN)/python -m pytest -m 'not slow' --no-compilers tests/core tests/frontend tests/loop tests/tensor tests/schedule $(ARGS)
 
-check: $(VENV)/.test  ## lint, types, import rule
+lint: $(VENV)/.test  ## ruff
 	$(BIN)/ruff check src tests runtimes docs benchmarks
+
+check: lint  ## lint, types, import rule
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/test_architecture.py
 

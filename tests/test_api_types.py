@@ -1,4 +1,4 @@
-"""What a type checker says of a user's script: the package carries its types (py.typed)."""
+"""What a type checker says of a user's script, as the package carries its types (py.typed), and of our own code."""
 from __future__ import annotations
 
 import importlib.util
@@ -86,7 +86,6 @@ def test_our_own_code_is_clean() -> None:
     """Beside the other tests, on one of the cores: alone it would hold them up for half a minute."""
     done = subprocess.run([sys.executable, "-m", "mypy"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
-
 
 
 def test_a_script_is_clean(checked: tuple[str, str]) -> None:

@@ -213,8 +213,9 @@ def test_every_declaration_of_the_language_page_is_read() -> None:
 
 
 def test_specs_of_the_language_page_pass_their_tests(tmp_path: Path) -> None:
-    for n, text in enumerate(blocks(LANGUAGE, "toml")):
+    specs = blocks(LANGUAGE, "toml")
+    for n, text in enumerate(specs):
         (tmp_path / f"{n}.toml").write_text(text)
     found = json.loads(run(f"caten test {tmp_path} --runtime numpy --json -"))["files"]
-    assert len(found) == n + 1
+    assert len(found) == len(specs) > 3
     assert all(file["passed"] and file["cases"] for file in found), found

@@ -77,7 +77,6 @@ def test_no_cache_leaves_nothing(home: Home, tmp_path: Path) -> None:
     assert list((tmp_path / "temp").iterdir()) == []
 
 
-@at_night
 def test_a_user_without_rights(home: Home, tmp_path: Path) -> None:
     """Another user, whose home is not his and who may write to the current directory and to the temporary folder alone."""
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
@@ -107,7 +106,6 @@ def test_a_temporary_folder_that_is_none(named: bool, home: Home, tmp_path: Path
     assert "cannot write temporary files to /nonexistent" in done.err
 
 
-@at_night
 def test_two_processes_at_once(home: Home, tmp_path: Path) -> None:
     env = environment(HOME="/dev/null/home", CATEN_CACHE_DIR=str(tmp_path / "cache"), CC=CLANG)
     both = [subprocess.Popen([sys.executable, "-m", "caten", SAMPLE, "-O1", "-o", f"lib{n}.so"], env=env, stderr=subprocess.PIPE, text=True) for n in range(2)]

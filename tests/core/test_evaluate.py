@@ -105,6 +105,14 @@ def test_float_division_rounds_as_named() -> None:
     assert [evaluate.apply(fn, (x, y), "f64") for fn in ("floordiv", "mod", "truncdiv", "truncmod")] == [-4, 0.5, -3, -1.5]
 
 
+def test_fma_of_float32_is_not_rounded_to_float64_first() -> None:
+    """x² lies between two numbers of float32, and x² + z above the middle by less than float64 sees."""
+    x, z, above = np.float32(1 + 2**-12), np.float32(2**-80), np.float32(1 + 2**-11 + 2**-23)
+    assert evaluate.apply("fma", (x, x, z), "f32") == above
+    xs, zs = np.array([x, 2, x], np.float32), np.array([z, 1, -z], np.float32)
+    assert evaluate.apply("fma", (xs, xs, zs), "f32").tolist() == [above, 5, 1 + 2**-11]
+
+
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_fma_is_rounded_once(dtype: str) -> None:
     rng = np.random.default_rng(7)

@@ -99,7 +99,9 @@ def test_gather() -> None:
 
 
 @pytest.mark.parametrize(("access", "index"), [("(aref X 5)", r"\(5,\)"), ("(aref X -1)", r"\(-1,\)"), ("(fold add (vref X 2 (4)))", r"\(4,\)"),
-                                               ("(fold add (vref X 2 (-1)))", r"\(-1,\)")])
+                                               ("(fold add (vref X 2 (-1)))", r"\(-1,\)"),
+                                               ("(fold add (vref X 4 (3) -1 (< (ramp 4 3 1) (splat 4 6))))", r"\(3,\)"),
+                                               ("(fold add (vref X 4 (2) -1 (< (ramp 4 3 -1) (splat 4 2))))", r"\(2,\)")])
 def test_an_access_outside_is_an_error_that_names_it(access: str, index: str) -> None:
     with pytest.raises(CatenError, match=rf"E485: the access \(.ref X .*\) is outside its array: index {index}, shape \(5,\)"):
         one(f"(setf (aref Y 0) {access})")
@@ -127,6 +129,16 @@ def test_masked_lanes_are_neither_read_nor_written() -> None:
     assert list(y) == [0, 0, 0, 5, 6]
     assert one("(setf (aref Y 0) (fold add (vref X 4 (3) -1 (< (ramp 4 3 1) (splat 4 5)))))")[0] == 9
     assert list(one("(setf (vref Y 4 (9) -1 (< (ramp 4 9 1) (splat 4 5))) (splat 4 1.0))")) == [0] * 5
+
+
+def test_a_mask_may_leave_out_any_lanes() -> None:
+    last = "(< (ramp 4 3 -1) (splat 4 2))"
+    assert list(one(f"(setf (vref Y 4 (0) -1 {last}) (vref X 4 (1)))")) == [0, 0, 4, 5, 0]
+    assert one(f"(setf (aref Y 0) (fold add (vref X 4 (-2) -1 {last})))")[0] == 3
+
+
+def test_a_vector_may_overlap_the_one_it_is_stored_to() -> None:
+    assert list(one("(for i 0 5 1 serial (setf (aref Y i) (aref X i))) (setf (vref Y 4 (1)) (vref Y 4 (0)))")) == [1, 1, 2, 3, 4]
 
 
 def test_a_vector_along_the_first_axis() -> None:

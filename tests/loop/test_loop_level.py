@@ -55,6 +55,7 @@ def test_a_parameter_that_is_none_is_refused(param: str, message: str) -> None:
     ("E480", "the name 'i' is declared twice", "(for i 0 N 1 serial (for i 0 N 1 serial (setf (aref X i) 0.0)))"),
     ("E480", "'i' is not declared before this use", "(setf (aref X i) 0.0)"),
     ("E480", "'k' is not declared before this use, in (incf", "(local S i32 () register) (for i 0 N 1 serial (incf (aref S) k))"),
+    ("E480", "'k' is not declared before this use, in (incf", "(local S i64 () register) (setf (aref S) 0) (for i 0 N 1 serial (incf (aref S) k))"),
     ("E480", "'T' is not declared before this use", "(setf (aref T 0) 0.0) (local T f32 (4) stack)"),
     ("E489", "(aref A i): 'A' has 2 axes", "(for i 0 N 1 serial (setf (aref X i) (aref A i)))"),
     ("E482", "a i64 is stored in a f32", "(for i 0 N 1 serial (setf (aref X i) 1))"),

@@ -174,15 +174,15 @@ def _formula(formula: Expr, scope: Scope, clause: Node) -> None:
 
 def _names_are_unique(program: Program) -> None:
     seen: set[str] = set()
-    stack: list[Node] = [c for c in reversed(program.clauses) if isinstance(c, Param | Stmt) or statement_field(c)]
-    while stack:
-        node = stack.pop()
-        if hasattr(node, "declares"):
-            name = node.declares()[0]
-            if name in seen:
-                raise _fault("E480", node, f"the name '{name}' is declared twice")
-            seen.add(name)
-        stack.extend([c for c in reversed(node.children) if isinstance(c, Stmt)])
+    for clause in program.clauses:
+        if not isinstance(clause, Param | Stmt) and not statement_field(clause):
+            continue
+        for node in (clause, *statements_in([c for c in clause.children if isinstance(c, Stmt)])):
+            if hasattr(node, "declares"):
+                name = node.declares()[0]
+                if name in seen:
+                    raise _fault("E480", node, f"the name '{name}' is declared twice")
+                seen.add(name)
 
 
 def _names_are_known(clause: Node) -> None:

@@ -17,7 +17,7 @@ from ..core.program import Program
 from ..core.size_formula import evaluate
 from ..errors import CatenError
 from ..loop.affine import canonical
-from ..loop.statements import Aref, For, If, Incf, Kernel, Let, Setf, Stmt, Vref
+from ..loop.statements import Aref, For, If, Incf, Kernel, Let, Setf, Stmt, Vref, statements_in
 
 # Floating-point operations of an operator; 1 for all others.
 COUNTS: dict[str, int] = {"fma": 2, "where": 0, "conj": 0, "real": 0, "imag": 0, "complex": 0}
@@ -230,6 +230,6 @@ def times(a: Expr, b: Expr) -> Expr:
 
 def parallel_extents(program: Program) -> dict[str, tuple[Expr, ...]]:
     """Kernel name -> the trip counts of its parallel loops, outermost first; empty for a serial kernel."""
-    return {k.name: tuple([_trips(n.lo, n.hi, n.step) for s in k.body for n in s.walk() if isinstance(n, For)
+    return {k.name: tuple([_trips(n.lo, n.hi, n.step) for n in statements_in(k.body) if isinstance(n, For)
                            and n.mark == "parallel"])
             for k in program.all(Kernel)}

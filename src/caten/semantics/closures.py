@@ -91,7 +91,7 @@ class Closures:
             case Aref():
                 return self.read(expr)
             case Vref():
-                return self.read_vector(expr)
+                return self.read_vector(expr) if expr.mask is None else self.read_lanes(expr, expr.mask)
             case Splat(count, arg):
                 value, dtype = self.value(arg), evaluate.numpy_type(arg.dtype)
                 return lambda: _filled(count, value(), dtype)
@@ -270,14 +270,15 @@ class Closures:
         return place
 
     def read_vector(self, ref: Vref) -> Value:
-        if ref.mask is None:
-            whole = self.locate_vector(ref)
+        place = self.locate_vector(ref)
 
-            def vector() -> Any:
-                array, at = whole()
-                return array[at].copy()                    # it keeps its value when the array is changed
-            return vector
-        place, dtype, count = self.locate_lanes(ref, ref.mask), evaluate.numpy_type(ref.dtype), ref.count
+        def vector() -> Any:
+            array, at = place()
+            return array[at]                   # a view: vectors have no names, so none outlives its statement
+        return vector
+
+    def read_lanes(self, ref: Vref, mask: Expr) -> Value:
+        place, dtype, count = self.locate_lanes(ref, mask), evaluate.numpy_type(ref.dtype), ref.count
 
         def lanes() -> Any:
             array, at, touched = place()
@@ -324,31 +325,25 @@ class Closures:
         return update
 
     def write(self, ref: Ref, value: Value) -> Action:
-        if isinstance(ref, Vref) and ref.mask is None:
-            whole = self.locate_vector(ref)
-
-            def store_vector() -> None:
-                vector = value()
-                array, at = whole()
-                array[at] = vector
-            return store_vector
-        if isinstance(ref, Vref):
-            assert ref.mask is not None
-            locate, count = self.locate_lanes(ref, ref.mask), ref.count
-
-            def store_lanes() -> None:
-                vector = value()
-                array, at, touched = locate()
-                if at:
-                    array[at] = (vector if np.ndim(vector) else np.broadcast_to(vector, count))[touched]
-            return store_lanes
-        assert isinstance(ref, Aref)
-        place = self.locate(ref)
+        if isinstance(ref, Vref) and ref.mask is not None:
+            return self.write_lanes(ref, ref.mask, value)
+        assert isinstance(ref, Aref | Vref)
+        place = self.locate(ref) if isinstance(ref, Aref) else self.locate_vector(ref)
 
         def store() -> None:
             element = value()
             array, at = place()
             array[at] = element
+        return store
+
+    def write_lanes(self, ref: Vref, mask: Expr, value: Value) -> Action:
+        place, count = self.locate_lanes(ref, mask), ref.count
+
+        def store() -> None:
+            vector = value()
+            array, at, touched = place()
+            if at:
+                array[at] = (vector if np.ndim(vector) else np.broadcast_to(vector, count))[touched]
         return store
 
 

@@ -26,7 +26,7 @@ from ..core.node import Node, substitute
 from ..core.program import Bind, Schedule, Target
 from ..frozen import frozen
 from ..loop.affine import canonical, constant, linear
-from ..loop.statements import ONE, ZERO, Aref, For, If, Incf, Let, Local, Setf, Stmt
+from ..loop.statements import ONE, ZERO, Aref, For, If, Incf, Let, Local, Setf, Stmt, statements_in
 from .inlining import inlined_statements
 from .loop_builder import count_of_blocks
 from .loop_splitting import conjunction
@@ -261,4 +261,4 @@ def _contiguous(program: TensorProgram, stmts: Sequence[Stmt]) -> frozenset[str]
     """The arrays whose last axis is contiguous in memory."""
     dense = {b.name for b in program.buffers.values()
              if b.axes and not b.strides and b.axes_in_memory[-1] == len(b.axes) - 1}
-    return frozenset(dense | {n.name for s in stmts for n in s.walk() if isinstance(n, Local)})
+    return frozenset(dense | {n.name for n in statements_in(stmts) if isinstance(n, Local)})

@@ -21,7 +21,7 @@ from ..core.unique_names import Names
 from ..loop.accesses import is_inside, reading
 from ..loop.context import Context
 from ..loop.effects import reads, writes
-from ..loop.statements import ONE, ZERO, Aref, For, If, Incf, Let, Local, Setf, Stmt
+from ..loop.statements import ONE, ZERO, Aref, For, If, Incf, Let, Local, Setf, Stmt, statements_in
 from .values import Inside
 
 Shapes = Mapping[str, tuple[Expr, ...]]
@@ -31,7 +31,7 @@ def with_nearest_indices(stmts: Sequence[Stmt], context: Context, shapes: Shapes
     """Statements with accesses in bounds. `context`: before them. `shapes`: those of arrays declared elsewhere."""
     if not any(isinstance(n, Inside) for s in stmts for n in s.unique()):
         return tuple(stmts)
-    local = {n.name: n.shape for s in stmts for n in s.walk() if isinstance(n, Local)}
+    local = {n.name: n.shape for n in statements_in(stmts) if isinstance(n, Local)}
     return _Walk({**shapes, **local}, names).block(stmts, context)
 
 

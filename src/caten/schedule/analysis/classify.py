@@ -7,7 +7,7 @@ from ...core.expr import Expr, Op
 from ...core.program import Buffer
 from ...frozen import frozen
 from ...loop.accesses import conjuncts
-from ...loop.statements import Aref, For, If, Incf, Local, LoopProgram, Setf, Stmt
+from ...loop.statements import Aref, For, If, Incf, Local, LoopProgram, Setf, Stmt, statements_in
 from ...mathematics.elementary.elementary_table import FORMS
 from .loop_queries import mentions, stride_in, trip_count
 
@@ -83,8 +83,8 @@ def _is_leaf(stmt: Stmt) -> bool:
 
 def stores_in(stmts: tuple[Stmt, ...]) -> list[Setf | Incf]:
     """All stores to buffers that are not local to the statements."""
-    own = {n.name for s in stmts for n in s.walk() if isinstance(n, Local)}
-    return [n for s in stmts for n in s.walk()
+    own = {n.name for n in statements_in(stmts) if isinstance(n, Local)}
+    return [n for n in statements_in(stmts)
             if isinstance(n, Setf | Incf) and isinstance(n.ref, Aref) and n.ref.buffer not in own]
 
 
