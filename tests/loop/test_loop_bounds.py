@@ -1,6 +1,8 @@
 """What becomes of an access: nothing, an error, a condition at entry, or a guard in the body."""
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from caten.core.program import Check, Ensure, resolve
@@ -177,3 +179,16 @@ def test_a_product_is_not_0_where_that_is_the_only_way_left() -> None:
     verify(program)
     with pytest.raises(CatenError, match="E483"):
         verify(resolve(read(show(program).replace("(<= N 0)", "(<= N 1)"))[0]))
+
+
+@pytest.mark.parametrize("loops", ["(for b 0 B 1 serial (for po 0 (floordiv (+ E 7) 8) 1 serial (for pi 0 (min 8 (- E (* 8 po))) 1 serial {})))",
+                                   "(for po 0 (floordiv (+ E 7) 8) 1 serial (for pi 0 (min 8 (- E (* 8 po))) 1 serial (for b 0 B 1 serial {})))"])
+def test_an_equation_of_whole_arrays_holds_for_their_rows(loops: str) -> None:
+    """[B 2 ⌊E / 2⌋] read as rows of E, a block of columns at a time: as many elements as [B E] only if E is even, wherever there is a row."""
+    body = loops.format("(setf (aref Y b (+ (* 8 po) pi)) (aref X b (floordiv (+ (* 8 po) pi) (floordiv E 2)) (mod (+ (* 8 po) pi) (floordiv E 2))))")
+    (program,) = [resolve(p) for p in read(f"""(loop S (buffer X f32 (B 2 (floordiv E 2)) (0 1 2) in) (buffer Y f32 (B E) (0 1) out) (size B) (size E)
+      (ensure 1 (= (* 2 (* B (floordiv E 2))) (* B E))) (check 1 "E is odd") (kernel s {body}))""")]
+    verify(program)
+    beyond = resolve(read(re.sub(r"\(ensure 1 \(=", "(ensure 1 (<=", show(program)))[0])           # holds for odd numbers, too
+    with pytest.raises(CatenError, match="E483"):
+        verify(beyond)

@@ -19,7 +19,7 @@ from .disjunctions import alternatives, conjuncts, disproofs, product_bound
 from .effects import NOTHING, reads, writes
 from .integer_sets import Constraint
 from .known_conditions import choices, remaining, stated
-from .refutation import MAX_DEPTH, PATIENCE, Alternative, Clause, Range, is_false, refuted
+from .refutation import MAX_DEPTH, PATIENCE, Alternative, Clause, Range, is_false, refuted, without_common_factors
 from .statements import Aref, Barrier, Fail, For, If, Incf, Let, Setf, Stmt, Vref
 from .value_ranges import GREATEST_BYTES, GREATEST_SIZE, Valuation
 
@@ -106,7 +106,7 @@ class Context(Valuation):
             context = context._assuming((upward if rising else downward,))
             for factor in _factors(context, hi - lo if rising else lo - hi):   # a nonzero product
                 context = context._assuming(((Constraint(of_atom(factor).shifted(-1)),),))
-            context = context._with_whole_products(hi - lo)._with_decided_products()
+            context = context._with_whole_products(hi - lo)._with_decided_products()._with_divided_equations()
             if step.is_constant and abs(step.constant) != 1:      # i = lo + step·k
                 count = Var(loop.name + ".k", "i64")
                 context = context._with(ranges={**context.ranges, count.name: (0, GREATEST_BYTES)})
@@ -130,6 +130,19 @@ class Context(Valuation):
                                               for c in a) for a in others):
                 for factor in _factors(self, products[0][0].linear.shifted(-products[0][0].linear.constant)):
                     context = context._assuming(((Constraint(of_atom(factor).shifted(-1)),),))
+        return context
+
+    def _with_divided_equations(self) -> Context:
+        """With the equations of products without their positive factors: in loops over b < B and t < T, B · T · E =
+        2 · B · T · ⌊E / 2⌋ gives E = 2 · ⌊E / 2⌋."""
+        context = self
+        for clause in self.clauses:
+            if len(clause.alternatives) == 1 and len(clause.alternatives[0]) == 1 and clause.alternatives[0][0].equal:
+                form = clause.alternatives[0][0].linear
+                divided = without_common_factors(self, form)
+                if divided is not form and not any(divided == c.linear for each in context.about(next(divided.atoms()))
+                                                   for a in each[1].alternatives for c in a if len(a) == 1):
+                    context = context._assuming(((Constraint(divided, equal=True),),))
         return context
 
     def _with_whole_products(self, extent: Linear) -> Context:

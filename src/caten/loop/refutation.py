@@ -294,7 +294,7 @@ def multiples_above(known: Stated, form: Linear, of: Linear) -> Iterator[Linear]
     stated = [c for clause in known.clauses if len(clause.alternatives) == 1 for c in clause.alternatives[0]]
     bounds = [bound for c in stated if not c.equal and not atoms.isdisjoint(c.linear.atoms())
               and atoms.isdisjoint((bound := (c.linear + form).shifted(1)).atoms())]
-    gaps = [_without_common_factors(known, c.linear) for c in stated
+    gaps = [without_common_factors(known, c.linear) for c in stated
             if c.equal and not parts.isdisjoint(c.linear.atoms())] if bounds else []
     for bound in bounds:
         for each in (bound, *[bound + gap for gap in gaps], *[bound - gap for gap in gaps]):
@@ -302,7 +302,7 @@ def multiples_above(known: Stated, form: Linear, of: Linear) -> Iterator[Linear]
                 yield times
 
 
-def _without_common_factors(known: Stated, form: Linear) -> Linear:
+def without_common_factors(known: Stated, form: Linear) -> Linear:
     """What is 0 if the form is: without the factors of all terms that are positive."""
     if form.constant or not form.terms:
         return form
