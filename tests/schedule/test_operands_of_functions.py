@@ -1,5 +1,7 @@
-"""Contractions of functions of elements, and with windows larger than what they make: which plans they get."""
+"""Contractions of functions of elements, of types that share a byte, and with windows larger than what they make: which plans they get."""
 from __future__ import annotations
+
+import pytest
 
 from caten import compiler
 from caten.frontend.spec_files import SpecText
@@ -32,3 +34,26 @@ def test_few_constant_pixels_fill_a_register_tile() -> None:
                     over="(p B) (q H) (r V)", cond="(and (and (<= 0 (- (+ k q) 1)) (< (- (+ k q) 1) H)) (and (<= 0 (- (+ l r) 1)) (< (- (+ l r) 1) V)))",
                     left="(read X i p q r)", right="(read W j p (- (+ k q) 1) (- (+ l r) 1))")
     assert "(split l_2 4 pad) (split k_2 4 pad)" in made             # in the version for images of more than one pixel
+
+
+def in_python(inputs: str, output: str, code: str) -> SpecText:
+    return SpecText("t.toml", f"""[[composite]]
+name = "packed"
+inputs = [{inputs}]
+outputs = ["{output}"]
+[composite.implementation]
+lang = "python"
+code = "{code}"
+""")
+
+
+# in registers, elements that share a byte are not transposed
+@pytest.mark.parametrize("spec", [
+    in_python('"x{float}[M K]", "W{int4}[K N]"', "y{float}[M N]", "return x @ W.astype(np.float32)"),
+    in_python('"x{float}[M K]", "W{uint4}[N K]"', "y{float}[M N]", "return x @ W.T.astype(np.float32)"),
+    in_python('"x{uint4}[K M]", "W{int4}[N K]"', "y{float}[M N]", "return x.T.astype(np.float32) @ W.T.astype(np.float32)"),
+    in_python('"x{float}[1 64 14 14]", "W{int4}[64 64 3 3]"', "y{float}[1 64 12 12]", "return conv2d(x, W.astype(np.float32))"),
+    in_python('"x{int4}[M N]"', "y{int4}[N M]", "return x.T")], ids=["product", "transposed", "both", "convolution", "transpose"])
+@pytest.mark.parametrize("march", ["x86-64-v3", "x86-64-v4"])
+def test_a_program_of_elements_that_share_a_byte_is_verified(spec: SpecText, march: str) -> None:
+    compiler.prepare([spec], Options(config=(("MARCH", march), ("OMP", "1"))))

@@ -328,7 +328,10 @@ REFUSALS = (
      "'i' does not hold just 'j'"),
     ("E517", "(transpose i j)",
      "(local c c128 (4 4) stack) (local d c128 (4 4) stack) (for i 0 4 1 serial (for j 0 4 1 serial (setf (aref d i j) (aref c j i))))",
-     "transpose i j: the elements of d have more than 8 bytes"),
+     "transpose i j: the elements of d have more than 8 bytes, or share one"),
+    ("E517", "(transpose i j)",
+     "(local c i4 (4 4) stack) (local d i4 (4 4) stack) (for i 0 4 1 serial (for j 0 4 1 serial (setf (aref d i j) (aref c j i))))",
+     "transpose i j: the elements of d have more than 8 bytes, or share one"),
     # specialize
     ("E503", "(specialize j)", ONE, "(specialize j): 1 words do not fit (specialize LOOP CONDITION [NAME])"),
     ("E503", "(split j (4))", ONE, "(split j (4)): expected a word, not (4)"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from ...core.dtypes import DTYPES
+from ...core.dtypes import DTYPES, is_packed
 from ...core.expr import Const, Expr, Var
 from ...core.node import substitute
 from ...loop.affine import canonical
@@ -37,8 +37,8 @@ def transpose(program: LoopProgram, outer: str, inner: str) -> tuple[LoopProgram
     counts = {name: _count(loop, refuse) for name, loop in loops.items()}
     if ref.buffer == value.buffer:
         raise refuse(f"{ref.buffer} is copied into itself")
-    if DTYPES[ref.dtype].bytes > 8:
-        raise refuse(f"the elements of {ref.buffer} have more than 8 bytes")
+    if DTYPES[ref.dtype].bytes > 8 or is_packed(ref.dtype):
+        raise refuse(f"the elements of {ref.buffer} have more than 8 bytes, or share one")
     if mentions((loops[inner].lo,), (outer,)):
         raise refuse(f"the range of '{inner}' depends on '{outer}'")
     to, of = [{name: _axis(place, name, refuse) for name in loops} for place in (ref, value)]
