@@ -5,11 +5,14 @@ import re
 
 import pytest
 
+from caten.core.expr import Const, Expr, Op
+from caten.core.node import substitute
 from caten.core.program import Check, Ensure, resolve
 from caten.core.text import flat, form_of, read, show
 from caten.errors import CatenError
 from caten.frontend.op import OpProgram
 from caten.loop.bounds_checks import add_checks
+from caten.loop.statements import Aref
 from caten.loop.verifier import verify
 
 PARAMS = "(size M) (size N) (size K) (buffer A f32 (M K) (0 1) in) (buffer X f32 (N) (0) inout) (buffer I i32 (N) (0) in)"
@@ -192,3 +195,18 @@ def test_an_equation_of_whole_arrays_holds_for_their_rows(loops: str) -> None:
     beyond = resolve(read(re.sub(r"\(ensure 1 \(=", "(ensure 1 (<=", show(program)))[0])           # holds for odd numbers, too
     with pytest.raises(CatenError, match="E483"):
         verify(beyond)
+
+
+def test_a_value_that_shares_parts_takes_no_longer_than_its_parts() -> None:
+    """x below 0 in twenty conditions, each of what the one before gives: 3^20 ways to the one element that is read."""
+    def reading(extent: str, conditions: int) -> OpProgram:
+        (program,) = [resolve(p) for p in read(f"""(loop D (buffer X f32 ({extent}) (0) in) (buffer Y f32 (N) (0) out) (size N)
+          (kernel d (for i 0 N 1 serial (setf (aref Y i) (aref X i)))))""")]
+        value = next(n for n in program.unique() if isinstance(n, Aref) and n.buffer == "X")
+        made: Expr = value
+        for _ in range(conditions):
+            made = Op("where", (made < Const(0.0, "f32"), made * made, made + made))
+        return substitute(program, {value: made})
+    verify(reading("N", 20))
+    with pytest.raises(CatenError, match="E483"):
+        verify(reading("(- N 1)", 5))

@@ -16,7 +16,7 @@ from ..core.node import Node, kept
 from ..core.program import Buffer, Ensure, Param, Program, Unchecked
 from ..core.scalars import OPERATORS
 from ..errors import CatenError, error
-from .accesses import accesses, is_inside
+from .accesses import Access, accesses, is_inside
 from .affine import Linear, constant, linear, text_of
 from .context import Context
 from .dependence import carried_dependence
@@ -53,6 +53,9 @@ from .statements import (
     Vref,
     statements_in,
 )
+
+SHARED_NODES = 256                  # of a value that may share parts
+SHARED_TIMES = 8                    # as large written out as it is: then it shares many
 
 Scope = Mapping[str, Node]          # what declares each visible name
 Named = Var | Aref | Vref | Address
@@ -307,6 +310,8 @@ def _check_block(block: Vref, across: int, declared: Node, stmt: Stmt) -> None:
 
 
 def _accesses_are_in_bounds(stmt: Stmt, scope: Scope, context: Context) -> None:
+    if _are_inside_anywhere(stmt, scope, context):
+        return
     for access in accesses(stmt, context):
         at, positions = access.positions()
         for k, (position, extent) in enumerate(zip(positions, _shape(scope[access.ref.buffer]), strict=True)):
@@ -314,6 +319,20 @@ def _accesses_are_in_bounds(stmt: Stmt, scope: Scope, context: Context) -> None:
                     or at.is_contradictory()):
                 raise _fault("E483", stmt,
                              f"{text_of(access.ref)}: index {k + 1} is not shown to be inside [0, {text_of(extent)})")
+
+
+def _are_inside_anywhere(stmt: Stmt, scope: Scope, context: Context) -> bool:
+    """Are all accesses of a store in bounds, whatever the conditions in its value? Asked where the value shares parts:
+    each way through its conditions is an access of its own, and such ways may be many times more than the parts."""
+    if not isinstance(stmt, Setf | Incf) or stmt.value.written_out < SHARED_NODES:
+        return False
+    nodes = [*stmt.ref.unique(), *stmt.value.unique()]
+    if stmt.value.written_out < SHARED_TIMES * len(nodes):
+        return False
+    return all(is_inside(at, position, extent)
+               for ref in dict.fromkeys([n for n in nodes if isinstance(n, Aref | Vref)])
+               for at, positions in [Access(ref, context).positions()]
+               for position, extent in zip(positions, _shape(scope[ref.buffer]), strict=True))
 
 
 def _shape(declaration: Node) -> tuple[Expr, ...]:
