@@ -231,7 +231,8 @@ def _divided(expr: Op, form: Linear, divisor: Linear, context: Context) -> Expr:
         return expr
     is_quotient = expr.fn == "floordiv"
     room = divisor.shifted(-1) - rest
-    if context.is_nonnegative(rest) and context.is_nonnegative(room):
+    shows = context.is_nonnegative if whole.terms or whole.constant else context.shows_nonnegative
+    if context.is_nonnegative(rest) and shows(room):
         if not is_quotient and not whole.terms and not whole.constant:
             return expr.args[0]                         # as written: the range of a loaded value's remainder shows
         return expression(whole if is_quotient else rest, expr.dtype)
