@@ -209,4 +209,4 @@ def test_a_value_that_shares_parts_takes_no_longer_than_its_parts() -> None:
         return substitute(program, {value: made})
     verify(reading("N", 20))
     with pytest.raises(CatenError, match="E483"):
-        verify(reading("(- N 1)", 5))
+        verify(reading("(- N 1)", 20))

@@ -54,7 +54,7 @@ from .statements import (
     statements_in,
 )
 
-SHARED_NODES = 256                  # of a value that may share parts
+SHARED_NODES = 256                  # of a value that may share parts: written out, it may have no end
 SHARED_TIMES = 8                    # as large written out as it is: then it shares many
 
 Scope = Mapping[str, Node]          # what declares each visible name
@@ -458,7 +458,9 @@ def _kind(expr: Expr) -> str:
 
 
 def _fault(code: str, node: Node, message: str) -> CatenError:
-    shown = f"(for {node.name} …)" if isinstance(node, For) else text_of(node)
+    first = next((c for c in node.children if isinstance(c, Expr)), None)
+    shown = (f"(for {node.name} …)" if isinstance(node, For) else text_of(node) if node.written_out < SHARED_NODES
+             else f"({node.head} {'' if first is None or first.written_out > SHARED_NODES else text_of(first)} …)")
     return error(code, f"{message}, in {shown if len(shown) <= 120 else shown[:117] + '…'}",
                  hint="this program was made by the compiler: please report it with the spec")
 
