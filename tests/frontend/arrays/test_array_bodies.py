@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import caten
+from caten.core.numpy_types import named
 from caten.errors import CatenError
 
 SIZES = {"M": 4, "N": 6, "K": 3, "B": 2}
@@ -165,3 +166,28 @@ def test_whole_tensors_in_lisp(code: str, numpy: Any, tool: Any) -> None:
             f'[implementation]\ncode = """\n{code}\n"""\n')
     a, b = data("X"), np.abs(data("v")) + 1
     np.testing.assert_allclose(caten.compile(text, runtime="gcc")(a, b), numpy(a, b), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(("fn", "start"), [("add", 0), ("maximum", -2), ("multiply", 1)])
+def test_16_bit_floats_are_accumulated_in_float32(dtype: str, fn: str, start: int) -> None:
+    spec = f"""[composite]
+name = "at"
+inputs = ["x{{{dtype}}}[A]", "i{{int}}[A]"]
+outputs = ["y{{{dtype}}}[N]"]
+[composite.implementation]
+lang = "python"
+code = '''
+y[...] = {start}
+np.{fn}.at(y, i, x)
+'''
+"""
+    rng = np.random.default_rng(3)
+    x, i = (1 + rng.normal(size=40) / 8).astype(named(dtype)), rng.integers(-5, 5, 40)
+    y = np.empty(5, x.dtype)
+    caten.compile(spec)(x, i, out=y)
+    wide = np.full(5, start, np.float32)
+    getattr(np, fn).at(wide, i, x.astype(np.float32))
+    assert y.dtype == x.dtype
+    assert np.allclose(y.astype(np.float32), wide.astype(x.dtype).astype(np.float32), rtol=2.0 ** (-9 if dtype == "float16" else -6), atol=0)
+    assert np.ptp(wide) > 0.1

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...core.dtypes import computed
 from ...core.expr import TRUE, Cast, Expr, number
 from ...core.monoids import is_monoid
 from ...tensor.values import Inside, Scatter
@@ -18,7 +19,8 @@ AT: dict[str, str] = {"add": "add", "multiply": "mul", "maximum": "max", "minimu
 
 
 def accumulate_at(b: Builder, fn: str, old: Array, written: Any, value: Operand) -> Array:
-    """The array after `np.add.at(old, written, value)`: an element takes all values that its indices name."""
+    """The array after `np.add.at(old, written, value)`: an element takes all values that its indices name. Types that
+    are for storage only are accumulated in float32, as in sums, and rounded once."""
     items = items_of(b, old, written)
     if any(isinstance(item, Masked) for item in items) or not any(isinstance(i, Gathered | Listed) for i in items):
         b.fail("E327", "only indices in an array are supported here yet", "Z[a:b] += value adds to a range")
@@ -30,8 +32,11 @@ def accumulate_at(b: Builder, fn: str, old: Array, written: Any, value: Operand)
         b.fail("E320", f"a value of the shape {spelled(shape_of(value))} does not fit into {spelled(shape)}")
     axes, indices = b.axes(shape)
     expr = b.typing.stored(b.broadcast_term(value, indices, shape), old.dtype, "this array")
-    made = Scatter(old.dtype, old.name, old.shape, axes, fn, tuple(index_map(indices)), TRUE, expr)
-    return Array(b.define(made), old.dtype, old.shape)
+    wide = computed(old.dtype)
+    source = old if wide == old.dtype else b.compute(old.shape, lambda at: Cast(wide, old.at(at)))
+    made = Array(b.define(Scatter(wide, source.name, old.shape, axes, fn, tuple(index_map(indices)), TRUE,
+                                  expr if wide == old.dtype else Cast(wide, expr))), wide, old.shape)
+    return made if wide == old.dtype else b.compute(old.shape, lambda at: Cast(old.dtype, made.at(at)))
 
 
 def bincount(b: Builder, x: Array, weights: Array | None, minlength: Expr | None) -> Array:
