@@ -11,7 +11,7 @@ from caten.core.program import resolve
 from caten.core.text import read
 from caten.loop import bound_chains
 from caten.loop.context import Context
-from caten.loop.statements import LoopProgram, Setf
+from caten.loop.statements import If, Incf, LoopProgram, Setf
 from caten.schedule.analysis.loop_queries import loops_in
 from caten.semantics.interpret import run
 
@@ -93,3 +93,23 @@ def test_what_is_shown_holds_in_every_iteration() -> None:
                     assert run(program, given) == 0
                     assert int(given["Y"]) >= 0, (loops, form, n, m)
     assert said > 60
+
+
+def test_ranges_show_what_too_many_chains_do_not_reach() -> None:
+    """(W - 2)·(k - 2) + l - 2 for k and l from 2 on, in a loop over the last of four columns."""
+    (text,) = read("""(loop P (buffer X f32 (H W) (0 1) in) (buffer Y i64 () () inout) (size H) (size W) (ensure 1 (and (<= 2 H) (<= 2 W))) (check 1 "small")
+      (kernel k (for k 2 H 1 serial (for l (* 4 (floordiv W 4)) W 1 serial (if (<= 2 l)
+        ((incf (aref Y) (- (+ (* W k) l) (+ (* 2 W) (- (* 2 k) 2))) min)))))))""")
+    program = resolve(text)
+    assert isinstance(program, LoopProgram)
+    context = Context.of(program)
+    for loop in loops_in(program):
+        context = context.inside(loop)
+    (guarded,) = loop.body
+    assert isinstance(guarded, If)
+    (stmt,) = guarded.then
+    assert isinstance(stmt, Incf)
+    form = context.given(guarded.cond).linear(stmt.value)
+    assert bound_chains.is_nonnegative(context.given(guarded.cond), form)
+    assert not bound_chains.is_nonnegative(context.given(guarded.cond), form.shifted(-1))
+    assert not bound_chains.is_nonnegative(context, form)

@@ -35,14 +35,16 @@ class Bounds(Protocol):
 def is_nonnegative(known: Bounds, form: Linear) -> bool:
     """True if a chain of bounds proves that the form is ≥ 0."""
     inner = {name: n for n, name in enumerate(known.ranges)}
-    return _Chain(known, inner).proves(form)
+    chain = _Chain(known, inner)
+    return chain.proves(form) or (chain.left < 0 and _Chain(known, inner, of_numbers=True).proves(form))
 
 
 class _Chain:
-    """One proof. `inner`: the nesting depth of each variable."""
+    """One proof. `inner`: the nesting depth of each variable. `of_numbers`: only by the ranges of atoms, for a form of
+    which there are too many chains of others."""
 
-    def __init__(self, known: Bounds, inner: Mapping[str, int]):
-        self.known, self.inner, self.left = known, inner, MOST_FORMS
+    def __init__(self, known: Bounds, inner: Mapping[str, int], of_numbers: bool = False):
+        self.known, self.inner, self.left, self.of_numbers = known, inner, MOST_FORMS, of_numbers
         self.gone: list[Expr] = []                         # the atoms that are replaced: no bound brings them back
         self.decides = False                               # which alternative of a clause is left
 
@@ -126,7 +128,7 @@ class _Chain:
 
     def _bounds(self, atom: Expr, degree: int = 2) -> Iterator[Linear]:
         """Forms ≥ 0, of at most this degree, that contain this atom: those that became known last are first."""
-        for _, clause in reversed(self.known.about(atom)):
+        for _, clause in () if self.of_numbers else reversed(self.known.about(atom)):
             if (left := self._left(clause)) is not None:
                 for c in left:
                     if (atom,) in c.linear.terms and c.linear.degree <= degree and not any(
@@ -134,7 +136,8 @@ class _Chain:
                         yield c.linear
                         if c.equal:
                             yield c.linear.scaled(-1)
-        yield from self._laws(atom)
+        if not self.of_numbers:
+            yield from self._laws(atom)
         lo, hi = self.known.interval(of_atom(atom))
         if hi < NEAR:
             yield of_atom(atom).scaled(-1).shifted(hi)
