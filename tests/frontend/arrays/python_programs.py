@@ -574,6 +574,47 @@ for i in range(N - 2):
     y[i] = max(y[i], f(i)) + (1.0 if y[i + 1] < f(i + 1) else 0.0)
     t = (y[i], f(i))
     y[i + 1] -= t[0]"""),
+    "variables that are negative at times": _program("x{double}[N]; n{int}[]", "y{double}[N]", "N=9 n=-3", """
+down, back, later, swapped, other, product, chosen, scaled = 0, 3, 0, 0, 2, 2, 0, np.int64(1)
+held = n + 2
+for i in range(N):
+    y[i] = x[down] + 10 * x[back] + 100 * x[later] + x[swapped] * 1000 + x[other] - x[product % 5] + 3 * x[chosen] + 7 * x[held]
+    y[i] += x[scaled * product % 3 - 1]
+    down -= 1
+    back += -1
+    if i > 4:
+        later = i - N
+    swapped, other = other, swapped - 1 if swapped > -4 else 0
+    product *= -1
+    chosen = -2 if x[i] > 0 else 1
+    scaled = -scaled
+    for k in range(2, -3, -2):
+        y[i] += x[k]
+    for k in range(n, 1):
+        y[i] -= 2 * x[k]
+    for k in range(held, 3, 2):
+        y[i] += x[k] / 3"""),
+    "a negative number from a function": _program("x{double}[N]", "y{double}[N]", "N=7", """
+def before(k):
+    return k - 2
+def sign(k):
+    m = k
+    if k > 3:
+        m = -k
+    return m
+at = 0
+for i in range(N):
+    y[i] = x[before(i)] + 10 * x[sign(i)] + 100 * x[at]
+    at = before(at) % 4 - 1"""),
+    "variables that are never negative": _program("x{double}[N]; I{int}[N]", "y{double}[N]", "N=8", """
+src, dst, step = 0, N // 2, np.int64(1)
+for i in range(N):
+    at, to = src + i // 2, dst + (i * step) % (N // 2)
+    y[i] = x[at] + 10 * x[to] + 100 * x[max(I[i], src)] + x[min(src, dst) + N // 4]
+    src, dst = dst, src
+    step = step * 2 % 5
+    for k in range(src // 2, N // 2):
+        y[i] += x[k + src // 2]"""),
     "several targets are views": _program("x{double}[M N]", "y{double}[M N]; z{double}[N]", "M=4 N=5", """
 y[...] = x
 p = x[0].copy()

@@ -12,6 +12,7 @@ from python_programs import PROGRAMS, PythonProgram
 import caten
 from caten import driver, loading
 from caten.core.dtypes import DTYPES, SPELLINGS
+from caten.core.text import show
 from caten.errors import CatenError
 from caten.frontend.spec_files import SpecText
 from caten.options import Options
@@ -82,6 +83,12 @@ def test_what_python_computes(name: str, tool: Any, operators: Any) -> None:
     tolerance = 1e-2 if "half" in program.inputs else 2e-4
     for got, want in zip(found if isinstance(found, tuple) else (found,), expected, strict=True):
         np.testing.assert_allclose(np.asarray(got, np.float64), want, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize(("name", "from_the_end"), [("variables that are never negative", False), ("a negative number from a function", True)])
+def test_an_index_that_is_never_negative_is_not_asked_whether_it_is(name: str, from_the_end: bool) -> None:
+    (op,) = loading.load_programs(SpecText("t.toml", spec("P", PROGRAMS[name])), Options())
+    assert ("(where (<" in show(op)) == from_the_end
 
 
 # code of a body over x and y -> the error: code, line, column, message

@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NoReturn
 
-from ...core.dtypes import computed, is_short
-from ...core.expr import TRUE, Cast, Const, Expr, Op
+from ...core.dtypes import computed, is_integer, is_short
+from ...core.expr import TRUE, Cast, Const, Expr, Op, Var
 from ...errors import error
 from ...frozen import frozen
-from ...tensor.values import Axis, Compute, Reduce, Value, ValueTable
+from ...tensor.values import Axis, Compute, Read, Reduce, Value, ValueTable
 from ..typing import Term, Typing
 from ..typing import Value as Typed
 from .handles import ONE, ZERO, Array, Indices, Operand, is_one, spelled
@@ -40,6 +40,29 @@ class Builder:
 
     def fail(self, code: str, message: str, hint: str | None = None) -> NoReturn:
         raise error(code, message, self.typing.spot(self.pos), hint=hint)
+
+    def is_never_negative(self, e: Expr) -> bool:
+        """Is an integer 0 or more if nothing in it overflows? Where something does, it is beyond every array."""
+        match e:
+            case Const(value=value):
+                return int(value) >= 0
+            case Var():
+                return e in self.sizes.never_negative or self.sizes.proves(e >= ZERO)
+            case Read(name):
+                value = self.table.values.get(name)
+                return e in self.sizes.never_negative or (isinstance(value, Compute)
+                                                          and self.is_never_negative(value.expr))
+            case Op(fn="add" | "mul" | "min" | "floordiv", args=args):
+                return all(map(self.is_never_negative, args))
+            case Op(fn="max", args=args):
+                return any(map(self.is_never_negative, args))
+            case Op(fn="mod", args=(_, by)):                       # it has the sign of the divisor
+                return self.is_never_negative(by)
+            case Op(fn="where", args=(_, a, b)):
+                return self.is_never_negative(a) and self.is_never_negative(b)
+            case Cast("i64", arg):
+                return is_integer(arg.dtype) and (arg.dtype.startswith("u") or self.is_never_negative(arg))
+        return False
 
     # values
 

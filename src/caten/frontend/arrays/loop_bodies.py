@@ -34,16 +34,17 @@ def evaluate_loops(composite: Composite, composites: Composites) -> Lowered:
 
 def read_until_stable(composite: Composite, composites: Composites,
                       run: Callable[[PythonLoops], T]) -> tuple[PythonLoops, T]:
-    """A body that was read, and what `run` returned. The type of a variable is the join of all its assignments, so the
-    body is read again until no type changes (a fixpoint)."""
+    """A body that was read, and what `run` returned. The type of a variable is the join of all its assignments, and it
+    is never negative if none of them makes it so: the body is read again until nothing changes (a fixpoint)."""
     kinds: dict[tuple[int, str], str] = {}
+    negative: set[tuple[int, str]] = set()
     source = PythonSource(composite.code, composite.where)
     try:
         for _ in range(MAX_READINGS):
-            before = dict(kinds)
-            body = _body(composite, composites, source, kinds)
+            before = dict(kinds), set(negative)
+            body = _body(composite, composites, source, kinds, negative)
             made = run(body)
-            if kinds == before:
+            if before == (kinds, negative):
                 return body, made
     except RecursionError:
         raise error("E239", "the expressions of this body nest too deeply", composite.where(0),
@@ -56,8 +57,8 @@ def read_until_stable(composite: Composite, composites: Composites,
 
 
 def _body(composite: Composite, composites: Composites, source: PythonSource,
-          kinds: dict[tuple[int, str], str]) -> PythonLoops:
-    """A body that is to be read, with the types of variables known so far."""
+          kinds: dict[tuple[int, str], str], negative: set[tuple[int, str]]) -> PythonLoops:
+    """A body that is to be read, with what is known of its variables so far."""
     params = parameters(composite)
     table = ValueTable(TensorProgram(composite.name, params))
     written = {n.id for s in source.body for n in ast.walk(s) if isinstance(n, ast.Name)}
@@ -65,7 +66,7 @@ def _body(composite: Composite, composites: Composites, source: PythonSource,
     typing = typing_of("python", composite.where, params)
     builder = Builder(table, typing, LoopFacts(params), lambda message, pos: 0, {}, {}, "python")
     scope = ArrayScope(params, composite.outputs, composites, composite.attributes)
-    return PythonLoops(builder, source, scope, params, kinds)
+    return PythonLoops(builder, source, scope, params, kinds, negative)
 
 
 def check_unset(composite: Composite, made: LoopStatements) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ...core.expr import Cast, Expr, Var, index
+from ...core.expr import Cast, Const, Expr, Var, index
 from ...core.node import Node
 from ..typing import WEAK_INT, Term, Value
 from .argument_binding import described
@@ -36,8 +36,8 @@ class PythonLoops(PythonMemory):
     """Evaluates the statements of one body."""
 
     def __init__(self, builder: Builder, source: PythonSource, scope: ArrayScope, params: Sequence[Node],
-                 kinds: dict[tuple[int, str], str]) -> None:
-        super().__init__(builder, source, scope, params, kinds)
+                 kinds: dict[tuple[int, str], str], negative: set[tuple[int, str]]) -> None:
+        super().__init__(builder, source, scope, params, kinds, negative)
         self.handlers = {
             **HANDLERS, ast.Assign: PythonLoops.assign, ast.AugAssign: PythonLoops.augmented,
             ast.If: PythonLoops.choice, ast.For: PythonLoops.loop, ast.Return: PythonLoops.returned,
@@ -186,7 +186,14 @@ class PythonLoops(PythonMemory):
             ex.fail(node, "E231", "the step of this loop is 0", "a negative step counts down")
         if not isinstance(node.target, ast.Name):
             ex.fail(node.target, "E229", "the items of a range are numbers: they have one name")
-        self.iterate(node, [(node.target.id, (lo, hi, step))], lambda var: var)
+        b = ex.builder
+        rises = isinstance(step, Const) and step.value > 0 and b.is_never_negative(lo)
+
+        def item(var: Term) -> Term:
+            if rises:
+                b.sizes.never_negative.add(b.typing.default(var))
+            return var
+        self.iterate(node, [(node.target.id, (lo, hi, step))], item)
 
     def number(self, node: ast.expr, value: Any, what: str) -> Expr:
         """A bound of a loop."""

@@ -42,17 +42,18 @@ ACCUMULATIONS: dict[type[ast.operator], tuple[str, bool]] = {      # the monoid;
 
 
 class PythonMemory(PythonStatements):
-    """Statements that change memory. `kinds`: the types of variables, by what is known from the readings before."""
+    """Statements that change memory. `kinds`: the types of variables, by what is known from the readings before.
+    `negative`: those that may be negative."""
 
     over_elements = True
 
     def __init__(self, builder: Builder, source: PythonSource, scope: ArrayScope, params: Sequence[Node],
-                 kinds: dict[tuple[int, str], str]) -> None:
+                 kinds: dict[tuple[int, str], str], negative: set[tuple[int, str]]) -> None:
         super().__init__(builder, source, scope)
         self.expressions: LoopExpressions = LoopExpressions(self, builder, source, scope, self.call,
                                                             self.generated)
         self.made = LoopStatements(builder, params, builder.table)
-        self.kinds = kinds
+        self.kinds, self.negative = kinds, negative
         self.written: set[str] = set()                  # the outputs that a statement sets
         self.ended: dict[str, str] = {}                 # names that are no longer set, and what set them
         self.depth = 0                                  # of loops over elements
@@ -118,8 +119,11 @@ class PythonMemory(PythonStatements):
     def read(self, variable: Variable, pos: int) -> Term:
         """The number that a variable holds; weak while only weak numbers are assigned to it."""
         kind = self.kinds[variable.key]
-        dtype = self.expressions.builder.typing.storage(kind)
-        return Value(kind, pos, expr=Read(variable.name, (), dtype))
+        b = self.expressions.builder
+        expr = Read(variable.name, (), b.typing.storage(kind))
+        if kind in (WEAK_INT, "i64") and variable.key not in self.negative:
+            b.sizes.never_negative.add(expr)
+        return Value(kind, pos, expr=expr)
 
     def declare(self, b: Builder, name: str, term: Term, pos: int) -> Variable:
         """A variable for the numbers that a name stands for."""
@@ -136,7 +140,13 @@ class PythonMemory(PythonStatements):
         term = b.term(value, ())
         old = self.kinds[variable.key]
         self.kinds[variable.key] = b.typing.join_kinds(old, term.kind, term.pos, f"the variable '{name}'")
+        self.note_sign(b, variable, term)
         self.made.store(b, Array(variable.name, b.typing.storage(self.kinds[variable.key]), ()), value)
+
+    def note_sign(self, b: Builder, variable: Variable, term: Term) -> None:
+        """A number that a variable is given, or that is added to it or multiplied with it."""
+        if self.kinds[variable.key] in (WEAK_INT, "i64") and not b.is_never_negative(b.typing.default(term)):
+            self.negative.add(variable.key)
 
     def in_memory(self, b: Builder, wanted: str, value: Operand) -> Array:
         """A value of its own in memory."""
@@ -183,7 +193,10 @@ class PythonMemory(PythonStatements):
         if isinstance(value, Term) and not self.stays(b, value):
             name = self.made.local("held", b.typing.storage(value.kind), (), b)
             self.made.store(b, Array(name, b.typing.storage(value.kind), ()), value)
-            return Value(value.kind, b.pos, expr=Read(name, (), b.typing.storage(value.kind)))
+            expr = Read(name, (), b.typing.storage(value.kind))
+            if b.is_never_negative(b.typing.default(value)):
+                b.sizes.never_negative.add(expr)
+            return Value(value.kind, b.pos, expr=expr)
         return self.in_memory(b, "held", value) if isinstance(value, Array) else value
 
     def kept(self, b: Builder, value: Any) -> Any:
@@ -374,6 +387,9 @@ class PythonMemory(PythonStatements):
             kind = self.kinds[old.key] = b.typing.join_kinds(self.kinds[old.key], term.kind, b.pos,
                                                              f"the variable '{target.id}'")
             if fn:
+                if negated:
+                    self.negative.add(old.key)
+                self.note_sign(b, old, term)
                 self.made.store(b, Array(old.name, b.typing.storage(kind), ()),
                                 apply(b, "neg", value) if negated else value, fn)
             else:

@@ -92,7 +92,7 @@ def gathered(b: Builder, x: Array, items: list[Item], written: Any,
                     found.append(_listed(item, named[-1]))
                 case Gathered() if extent is not None:
                     which = b.broadcast_term(item.index, named, common)
-                    found.append(Inside(index_in(b.typing.default(which), extent), extent, rows[n]))
+                    found.append(Inside(index_in(b, b.typing.default(which), extent), extent, rows[n]))
         return found
 
     return shape, index_map

@@ -17,6 +17,7 @@ class SizeFacts:
     def __init__(self, params: Sequence[Node]) -> None:
         self.context = Context.of(TensorProgram("body", tuple(params)))
         self.conditions: dict[Expr, int] = {}
+        self.never_negative: set[Expr] = set()         # variables of the body of which it holds
 
     def proves(self, cond: Expr) -> bool:
         """Does the condition hold at every call?"""

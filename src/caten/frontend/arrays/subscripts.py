@@ -117,11 +117,9 @@ def element_of(b: Builder, at: Expr, extent: Expr, x: Array, axis: int) -> Expr:
     """An index that is known at entry, counted from 0; a condition that it is inside. E323 if it never is."""
     number = canonical(at)
     if b.sizes.varies(number):                         # the access is checked where it is made
-        if b.sizes.proves(number >= ZERO):
+        if b.lang == "lisp" or b.sizes.proves(number >= ZERO):
             return number
-        if b.lang == "lisp":
-            return number
-        return canonical(extent + number) if b.sizes.proves(number < ZERO) else index_in(number, extent)
+        return canonical(extent + number) if b.sizes.proves(number < ZERO) else index_in(b, number, extent)
     message = (f"the index {spelled_extent(number)} is outside axis {axis} of {spelled(x.shape)}")
     if b.sizes.proves(number < ZERO):
         number = canonical(extent + number)
@@ -168,7 +166,9 @@ def _bound(b: Builder, written: Any, extent: Expr, low: Expr, high: Expr) -> Exp
     return value
 
 
-def index_in(element: Expr, extent: Expr) -> Expr:
-    """An element of an array of integers as an index that may be negative."""
+def index_in(b: Builder, element: Expr, extent: Expr) -> Expr:
+    """An element of an array of integers as an index, which counts from the end if it is negative."""
     wide = element if element.dtype == "i64" else Cast("i64", element)
-    return wide if element.dtype.startswith("u") else Op("where", (wide < 0, canonical(wide + extent), wide))
+    if element.dtype.startswith("u") or b.is_never_negative(element):
+        return wide
+    return Op("where", (wide < 0, canonical(wide + extent), wide))
