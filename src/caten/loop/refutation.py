@@ -27,15 +27,15 @@ MAX_PRODUCTS = 60              # derived facts about products in one proof
 
 @frozen
 class Horizon:
-    """The size of the system around a goal: the number of rows, and whether it includes facts about products."""
+    """The size of the system around a goal: the number of rows, and the rounds of deriving facts about products."""
 
     rows: int
-    products: bool
+    rounds: int
 
 
-# Small systems first. Facts about products may be many: if a system with them stays open, one without them follows.
-HORIZONS = Horizon(10, False), Horizon(20, False), Horizon(64, True)
-WITHOUT_PRODUCTS = Horizon(64, False)
+# Small systems first. Facts about products may be many: if a system with them stays open, smaller ones follow.
+HORIZONS = Horizon(10, 0), Horizon(20, 0), Horizon(64, ROUNDS)
+IF_OPEN = Horizon(64, 1), Horizon(64, 0)
 
 Answer = TypeVar("Answer")
 Alternative = tuple[Constraint, ...]
@@ -91,12 +91,12 @@ def refuted(known: Assumptions, goal: Alternative, widely: bool = False) -> bool
     allowed = known.patience * MAX_SEARCH >> MAX_DEPTH - 1 - known.depth
     asked: list[Constraint] | None = None
     is_open = False
-    for horizon in (*HORIZONS, WITHOUT_PRODUCTS):      # distant facts seldom help and slow elimination down
-        if horizon is WITHOUT_PRODUCTS and not is_open:
+    for horizon in (*HORIZONS, *IF_OPEN):              # distant facts seldom help and slow elimination down
+        if horizon in IF_OPEN and not is_open:
             break
         rows, splits = _system(known, goal, widely, horizon)
-        if horizon.products:
-            rows += _products(known, rows, splits)
+        if horizon.rounds:
+            rows += _products(known, rows, splits, horizon.rounds)
         if rows == asked:
             continue
         asked, search = rows, _Search(allowed)
@@ -184,7 +184,7 @@ def _system(known: Assumptions, goal: Alternative, widely: bool,
         return len(known.about(atom))
 
     def add(alternatives: tuple[Alternative, ...]) -> None:
-        if not horizon.products and any(c.linear.degree > 1 and not monomials.issuperset(c.linear.terms)
+        if not horizon.rounds and any(c.linear.degree > 1 and not monomials.issuperset(c.linear.terms)
                                         for a in alternatives for c in a):
             return
         if len(alternatives) == 1:
@@ -196,7 +196,7 @@ def _system(known: Assumptions, goal: Alternative, widely: bool,
 
     while pending and len(rows) < horizon.rows:
         # rare atoms first: a loop's own bounds before those of a shared size
-        atom = next(iter(pending)) if horizon.products else min(pending, key=mentions)
+        atom = next(iter(pending)) if horizon.rounds else min(pending, key=mentions)
         del pending[atom]
         seen.add(atom)
         rows.update(dict.fromkeys(bounds(atom)))
@@ -312,7 +312,7 @@ def without_common_factors(known: Stated, form: Linear) -> Linear:
     return form
 
 
-def _products(known: Assumptions, rows: list[Constraint], splits: list[tuple[Alternative, ...]], rounds: int = ROUNDS,
+def _products(known: Assumptions, rows: list[Constraint], splits: list[tuple[Alternative, ...]], rounds: int,
               widely: bool = False) -> list[Constraint]:
     """For a monomial a·b with b ≥ 0: each constraint e ≥ 0 on a gives e·b ≥ 0 (and e = 0 gives e·b = 0). `widely`:
     include the bounds of whole products."""
