@@ -108,6 +108,9 @@ class _Widening:
         self.at_once = tuple([outer.name for outer in enclosing(program, loop) if outer.mark != "serial"])
         self.registers = {n.name for n in locals_in(program) if n.space == "register"}
         self.own_masks: dict[str, Expr] = {}                          # of locals that are declared under one
+        # of the statement in hand: values by expression and mask, and whether an expression is another under a mask
+        self.values: dict[tuple[Expr, Expr | None], Expr] = {}
+        self.masked: dict[Expr, bool] = {}
 
     # statements -----------------------------------------------------------------------------------------------------
     def list_of(self, stmts: tuple[Stmt, ...], mask: Expr | None) -> tuple[Stmt, ...]:
@@ -132,6 +135,7 @@ class _Widening:
         self.names = self.names or Names.of(self.program)
         names = [self.names.fresh(f"{stmt.ref.buffer}_{what}") for what in ("prefix", "now")]
         self.wide |= {*names, *total.before}
+        self.begin()
         prefix, start = self.own(names[0], dtype), Splat(self.lanes, stmt.ref)
         at_first = Op("lt", (Ramp(self.lanes, ZERO, index(1)), Splat(self.lanes, index(1))))
         shifted = Shuffle(prefix, (0, *range(self.lanes - 1)))
@@ -146,7 +150,12 @@ class _Widening:
         last = Aref(names[0], (index(self.lanes - 1),), dtype)
         return Aref(names[1], (), dtype), (*made, stmt.replace(value=last))
 
+    def begin(self) -> None:
+        """Forget the values of the statement before: a local may have become wide."""
+        self.values, self.masked = {}, {}
+
     def statement(self, stmt: Stmt, mask: Expr | None) -> tuple[Stmt, ...]:
+        self.begin()
         match stmt:
             case For(lo=lo, hi=hi, step=step):
                 if self.varies(lo) or self.varies(hi) or self.varies(step):
@@ -233,6 +242,30 @@ class _Widening:
 
     # values ---------------------------------------------------------------------------------------------------------
     def value(self, expr: Expr, mask: Expr | None) -> Expr:
+        """An expression for all lanes of which a mask says that they are needed. Values share parts: each part is made
+        once, and once for each mask that matters to it."""
+        key = expr, mask if mask is not None and self.matters(expr) else None
+        made = self.values.get(key)
+        if made is None:
+            made = self.values[key] = self._value(*key)
+        return made
+
+    def matters(self, expr: Expr) -> bool:
+        """Is a value another one under a mask? Some element may be read only where the conditions of its lane hold, or
+        lies apart from the next."""
+        found = self.masked.get(expr)
+        if found is None:
+            found = self.masked[expr] = any(map(self.matters, [c for c in expr.children if isinstance(c, Expr)])) or (
+                isinstance(expr, Ref) and not self.is_free(expr))
+        return found
+
+    def is_free(self, ref: Ref) -> bool:
+        """May an element be read in every lane, by one load?"""
+        if not isinstance(ref, Aref) or not self.varies(ref):
+            return ref.buffer not in self.written and self.is_inside(ref)
+        return self.may_be_read(ref) and self.spread(ref, None) is None
+
+    def _value(self, expr: Expr, mask: Expr | None) -> Expr:
         if not self.varies(expr):
             if any(n.lanes > 1 for n in expr.unique() if isinstance(n, Expr)):
                 raise self.refuse(f"{expr} is a vector already")
