@@ -9,11 +9,16 @@ import time
 from collections.abc import Callable
 
 import pytest
+import schedule_nets
 
 from caten import driver, loading
+from caten.core.expr import Const, Expr, Op
+from caten.core.node import substitute
 from caten.frontend.spec_files import SpecText
 from caten.loop.statements import Aref, Incf, LoopProgram, Setf, Vref
 from caten.options import Options
+from caten.schedule import script
+from caten.schedule.primitives import vectorize
 from pace import slowness
 
 SECONDS = 6.0
@@ -180,3 +185,27 @@ def test_large_specs_are_scheduled_as_vectors_in_time_that_grows_with_them(famil
     # a sum goes to one element; short rows
     assert family is summed or (len(stores) <= len(wide) if family in (rows, nests) else not stores), stores[:3]
     assert many < 2 * (large / small) * few, f"{large} take {many:.2f} s, {small} took {few:.2f}"
+
+
+def test_vectors_of_a_value_that_shares_parts_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Below 0 in six conditions, each of what the one before gives: 3^6 ways to the one element that is read."""
+    made_at = list[object]()
+    place = vectorize._Widening.place
+    monkeypatch.setattr(vectorize._Widening, "place", lambda self, ref, mask: made_at.append(ref) or place(self, ref, mask))
+    before = schedule_nets.program("(for o 0 (floordiv N 8) 1 serial (for i 0 8 1 serial (setf (aref v (+ (* 8 o) i)) (aref u (+ (* 8 o) i)))))")
+    element = next(n for n in before.unique() if isinstance(n, Aref) and n.buffer == "u")
+    made: Expr = element
+    for _ in range(6):
+        made = Op("where", (made < Const(0.0, "f32"), made * made, made + made))
+    after = script.apply(substitute(before, {element: made}), (("vectorize", "i"),))
+    assert [n.mask for n in after.unique() if isinstance(n, Vref) and n.buffer == "u"] == [None]
+    assert made_at.count(element) == 1
+
+
+def test_what_is_known_in_one_loop_says_nothing_of_a_load_after_it() -> None:
+    """The first row of A, which has one only in a loop over its rows: there it may be read in every lane."""
+    before = schedule_nets.program("""(for o 0 (floordiv N 8) 1 serial (for i 0 8 1 serial
+      (for m 0 M 1 serial (if (< (aref u (+ (* 8 o) i)) 0.0:f32) ((setf (aref X m (+ (* 8 o) i)) (aref A 0 (+ (* 8 o) i))))))
+      (if (and (< 0 M) (< (aref u (+ (* 8 o) i)) 0.0:f32)) ((setf (aref v (+ (* 8 o) i)) (aref A 0 (+ (* 8 o) i)))))))""")
+    after = script.apply(before, (("vectorize", "i"),))
+    assert sorted([n.mask is None for n in after.unique() if isinstance(n, Vref) and n.buffer == "A"]) == [False, True]

@@ -136,13 +136,11 @@ class Context(Valuation):
         """With the equations of products without their positive factors: in loops over b < B and t < T, B · T · E =
         2 · B · T · ⌊E / 2⌋ gives E = 2 · ⌊E / 2⌋."""
         context = self
-        for clause in self.clauses:
-            if len(clause.alternatives) == 1 and len(clause.alternatives[0]) == 1 and clause.alternatives[0][0].equal:
-                form = clause.alternatives[0][0].linear
-                divided = without_common_factors(self, form)
-                if divided is not form and not any(divided == c.linear for each in context.about(next(divided.atoms()))
-                                                   for a in each[1].alternatives for c in a if len(a) == 1):
-                    context = context._assuming(((Constraint(divided, equal=True),),))
+        equations = [c.alternatives[0][0].linear for c in self.clauses
+                     if len(c.alternatives) == len(c.alternatives[0]) == 1 and c.alternatives[0][0].equal]
+        for divided in dict.fromkeys([without_common_factors(self, form) for form in equations]):
+            if divided not in equations:
+                context = context._assuming(((Constraint(divided, equal=True),),))
         return context
 
     def _with_whole_products(self, extent: Linear) -> Context:

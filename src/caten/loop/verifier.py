@@ -5,7 +5,7 @@ constant extents. A failure is a compiler bug, not the user's: the E48x diagnost
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
 from typing import Any, TypeVar
 
@@ -313,8 +313,7 @@ def _accesses_are_in_bounds(stmt: Stmt, scope: Scope, context: Context) -> None:
     if _are_inside_anywhere(stmt, scope, context):
         return
     for access in accesses(stmt, context):
-        at, positions = access.positions()
-        for k, (position, extent) in enumerate(zip(positions, _shape(scope[access.ref.buffer]), strict=True)):
+        for k, (at, position, extent) in enumerate(_positions(access, scope)):
             if not (is_inside(at, position, extent) or is_inside(at.patient(), position, extent)
                     or at.is_contradictory()):
                 raise _fault("E483", stmt,
@@ -326,13 +325,17 @@ def _are_inside_anywhere(stmt: Stmt, scope: Scope, context: Context) -> bool:
     each way through its conditions is an access of its own, and such ways may be many times more than the parts."""
     if not isinstance(stmt, Setf | Incf) or stmt.value.written_out < SHARED_NODES:
         return False
-    nodes = [*stmt.ref.unique(), *stmt.value.unique()]
-    if stmt.value.written_out < SHARED_TIMES * len(nodes):
-        return False
-    return all(is_inside(at, position, extent)
-               for ref in dict.fromkeys([n for n in nodes if isinstance(n, Aref | Vref)])
-               for at, positions in [Access(ref, context).positions()]
-               for position, extent in zip(positions, _shape(scope[ref.buffer]), strict=True))
+    nodes = dict.fromkeys([*stmt.ref.unique(), *stmt.value.unique()])
+    return stmt.value.written_out >= SHARED_TIMES * len(nodes) and all(
+        is_inside(*where) for ref in nodes if isinstance(ref, Aref | Vref)
+        for where in _positions(Access(ref, context), scope))
+
+
+def _positions(access: Access, scope: Scope) -> Iterator[tuple[Context, Expr, Expr]]:
+    """For each axis: the context of an access, its index, and the extent."""
+    at, positions = access.positions()
+    for position, extent in zip(positions, _shape(scope[access.ref.buffer]), strict=True):
+        yield at, position, extent
 
 
 def _shape(declaration: Node) -> tuple[Expr, ...]:

@@ -387,11 +387,9 @@ class PythonMemory(PythonStatements):
             kind = self.kinds[old.key] = b.typing.join_kinds(self.kinds[old.key], term.kind, b.pos,
                                                              f"the variable '{target.id}'")
             if fn:
-                if negated:
-                    self.negative.add(old.key)
-                self.note_sign(b, old, term)
-                self.made.store(b, Array(old.name, b.typing.storage(kind), ()),
-                                apply(b, "neg", value) if negated else value, fn)
+                change = apply(b, "neg", value) if negated else value
+                self.note_sign(b, old, b.term(change, ()))
+                self.made.store(b, Array(old.name, b.typing.storage(kind), ()), change, fn)
             else:
                 self.change(b, target.id, old, ex.combine(node, node.op, owner, value, target, node.value))
         else:
