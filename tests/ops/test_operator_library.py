@@ -13,9 +13,11 @@ import tomli
 import caten
 from caten import driver
 from caten.cli.boundary import guarded
+from caten.errors import CatenError
 from caten.frontend import operator_instances
 from caten.frontend import operator_library as library
-from caten.frontend.spec import read_file
+from caten.frontend.generic_signature import read_instance
+from caten.frontend.spec import read_file, read_spec
 from caten.loading import load_programs
 from caten.options import Options
 
@@ -153,6 +155,19 @@ def test_a_folder_is_a_python_package(tmp_path, monkeypatch):
     assert guarded(["ops", "build", "softmax", "gelu", "-o", "netops/"]) == 0
     run = subprocess.run([sys.executable, "-c", "import netops, numpy; print(netops.softmax(numpy.ones(4, 'f4')))"], capture_output=True, text=True, check=True)
     assert run.stdout == "[0.25 0.25 0.25 0.25]\n"
+
+
+def test_an_operator_whose_default_instance_is_refused_says_how_to_choose_one():
+    """In a signature whose axes are inferred the default is one axis, which is too few for some."""
+    with pytest.raises(CatenError) as caught:
+        load_programs(read_spec("ops:tensordot"), Options())
+    found, = caught.value.diagnostics
+    assert found.code == "E321"
+    assert found.hint == 'give the instance for other types or axes: --instance "x=float64[M,N]"'
+    assert found.notes == (("without --instance, tensordot is that of x=float32[x0] y=float32[y0]", None),)
+    with pytest.raises(CatenError) as caught:
+        load_programs(read_spec("ops:tensordot"), Options(instances=(read_instance("x=float32[M] y=float32[N]"),)))
+    assert caught.value.diagnostics[0].notes == ()
 
 
 def test_every_operator_has_an_instance(nightly):

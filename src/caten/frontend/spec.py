@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 
 import tomli
 
+from ..core.dtypes import DTYPES
 from ..core.node import Node
 from ..core.program import At, Attribute, Doc, Outputs, Require, Signature, Size, Source
-from ..core.text import flat, read_forms
+from ..core.text import flat, read_forms, show
 from ..errors import CatenError, Diagnostic, PartlyRefused, Place, error, gather, in_file_order
 from ..loop.statements import ExternCall, If
 from ..options import Instance, Options
@@ -59,7 +60,7 @@ def load(source: SpecText, options: Options) -> list[OpProgram]:
                             hint="each body that calls others holds their statements: divide the file")
             lowered = specs.lower(composite)
         except CatenError as refusal:
-            specs.found.problems += refusal.diagnostics
+            specs.found.problems += [specs.with_instance(d, composite) for d in refusal.diagnostics]
             declared.append(_program(composite, Lowered((), (), ())))
             continue
         inlined += lowered.inlined
@@ -185,8 +186,23 @@ class _Specs(Callees):
 
     def shaped(self, composites: Sequence[Composite]) -> list[Composite]:
         """Those whose outputs have shapes; the errors of the others go to `found`."""
-        made = [self.found.attempt(partial(self.with_shapes, each)) for each in composites]
-        return [each for each in made if each is not None]
+        made = list[Composite]()
+        for each in composites:
+            try:
+                made.append(self.with_shapes(each))
+            except CatenError as refusal:
+                self.found.problems += [self.with_instance(d, each) for d in refusal.diagnostics]
+        return made
+
+    def with_instance(self, d: Diagnostic, composite: Composite) -> Diagnostic:
+        """An error in a body, which says as what a generic operator was read where no instance was asked for."""
+        if not composite.generic or self.options.instances or self.options.case_instances:
+            return d
+        arrays = [f"{t.name}={DTYPES[t.dtype].numpy}[{','.join(map(show, t.shape))}]"
+                  for t in composite.tensors if t.name in composite.inputs]
+        hint = f'give the instance for other types or axes: --instance "{composite.inputs[0]}=float64[M,N]"'
+        note = f"without --instance, {composite.name} is that of {' '.join(arrays)}"
+        return replace(d, hint=d.hint or hint, notes=(*d.notes, (note, None)))
 
     def with_shapes(self, composite: Composite) -> Composite:
         """A composite whose outputs have the shapes that its body returns, where the signature leaves them out."""
