@@ -74,6 +74,27 @@ def test_other_accesses_are_checked_where_they_run(body: str, checked_body: str)
     assert [c.rsplit(": ", 1)[1] for c in index_checks(checked)] == ["in the body"]
 
 
+@pytest.mark.parametrize(("body", "checked_body"), [
+    ("(setf (aref X (aref c)) 0.0) (for p 0 K 1 serial (if (< p 3) ((incf (aref X (aref c)) 1.0))))",
+     "(let ix i64 (aref c)) (if (not (and (<= 0 ix) (< ix N))) ((fail 6))) (setf (aref X ix) 0.0) (for p 0 K 1 serial (if (< p 3) ((incf (aref X ix) 1.0))))"),
+    ("(for i 0 (aref c) 1 serial (incf (aref X (+ i (aref c))) 1.0))",
+     "(let ix i64 (aref c)) (if (not (<= (+ (cast i64 (aref I 0)) ix) N)) ((fail 6))) (for i 0 ix 1 serial (incf (aref X (+ i ix)) 1.0))"),
+    ("(setf (aref X (aref c)) 0.0) (incf (aref c) 1) (setf (aref X (aref c)) 1.0)",
+     "(let ix i64 (aref c)) (if (not (and (<= 0 ix) (< ix N))) ((fail 6))) (setf (aref X ix) 0.0) (incf (aref c) 1)"
+     " (let ix_2 i64 (aref c)) (if (not (< ix_2 N)) ((fail 7))) (setf (aref X ix_2) 1.0)"),
+    ("(setf (aref X (aref c)) 0.0) (for p 0 K 1 serial (incf (aref X (aref c)) 1.0) (incf (aref c) 1))",
+     "(let ix i64 (aref c)) (if (not (and (<= 0 ix) (< ix N))) ((fail 6))) (setf (aref X ix) 0.0)"
+     " (for p 0 K 1 serial (let ix_2 i64 (aref c)) (if (not (and (<= 0 ix_2) (< ix_2 N))) ((fail 7))) (incf (aref X ix_2) 1.0) (incf (aref c) 1))"),
+    ("(if (< M 4) ((setf (aref X (aref c)) 0.0))) (setf (aref X (aref c)) 1.0)",
+     "(if (< M 4) ((let ix i64 (aref c)) (if (not (and (<= 0 ix) (< ix N))) ((fail 6))) (setf (aref X ix) 0.0)))"
+     " (let ix_2 i64 (aref c)) (if (not (and (<= 0 ix_2) (< ix_2 N))) ((fail 7))) (setf (aref X ix_2) 1.0)"),
+], ids=["in a loop and a condition", "the end of a loop", "written between", "written in the loop", "in one branch"])
+def test_a_loaded_index_has_one_name_and_one_check_until_it_may_change(body: str, checked_body: str) -> None:
+    checked = add_checks(program("(local c i64 () register) (setf (aref c) (cast i64 (aref I 0))) " + body))
+    verify(checked)
+    assert flat(form_of(checked.clauses[-1])).removeprefix("(body (local c i64 () register) (setf (aref c) (cast i64 (aref I 0))) ")[:-1] == checked_body
+
+
 def test_what_is_proven_gets_no_check() -> None:
     body = "(for i 0 M 1 serial (for p 0 K 1 serial (if (< i N) ((incf (aref X i) (aref A i p))))))"
     checked = add_checks(program(body))

@@ -50,28 +50,32 @@ class _Walk(CheckRows):
 
     def block(self, stmts: tuple[Stmt, ...], context: Context, frames: tuple[Frame, ...]) -> tuple[Stmt, ...]:
         done: list[Stmt] = []
+        held: dict[Expr, Var] = {}
         for stmt in stmts:
             before: list[Stmt] = []
-            new = self.statement(stmt, context, frames, before)
+            new = self.statement(stmt, context, frames, before, held)
+            for read in [read for read in held if not reads(read).isdisjoint(writes(new))]:
+                del held[read]
             for part in (*before, new):
                 done.append(part)
                 context = context.after(part)
         return tuple(done)
 
-    def statement(self, stmt: Stmt, context: Context, frames: tuple[Frame, ...], before: list[Stmt]) -> Stmt:
-        site = _Accesses(self, frames, before, context)
+    def statement(self, stmt: Stmt, context: Context, frames: tuple[Frame, ...], before: list[Stmt],
+                  held: dict[Expr, Var]) -> Stmt:
+        site = _Accesses(self, frames, before, context, held)
         match stmt:
             case For(name, lo, hi, step, mark, body):
                 loop = For(name, site.expr(lo), site.expr(hi), site.expr(step), mark, body)
                 self.check_step(loop, site)
                 self.depths[name] = len(frames) + 1
-                frame = Frame(loop, site.known(), before)
+                frame = Frame(loop, site.known(), before, held)
                 body = self.block(body, site.known().inside(loop), (*frames, frame))
                 self.check_range(loop, site)
-                return loop.replace(body=body)
+                return loop.replace(lo=held.get(loop.lo, loop.lo), hi=held.get(loop.hi, loop.hi), body=body)
             case If(cond, then, otherwise):
                 test = site.expr(cond)
-                frame = Frame(If(test, then, otherwise), site.known(), before)
+                frame = Frame(If(test, then, otherwise), site.known(), before, held)
                 yes = self.block(then, site.known().given(test), (*frames, frame))
                 return If(test, yes, self.block(otherwise, site.known().given(test, False), (*frames, frame)))
             case Let(name, dtype, value):
@@ -119,9 +123,13 @@ class _Walk(CheckRows):
 class _Accesses(Site):
     """Makes the accesses of one statement safe."""
 
-    def __init__(self, checks: CheckRows, frames: tuple[Frame, ...], before: list[Stmt], context: Context):
-        super().__init__(checks, frames, before, context)
-        self.named: dict[tuple[Expr, Conditions], Var] = {}
+    def __init__(self, checks: CheckRows, frames: tuple[Frame, ...], before: list[Stmt], context: Context,
+                 held: dict[Expr, Var]):
+        super().__init__(checks, frames, before, context, held)
+        self.named: dict[tuple[Expr, Conditions], Var] = {
+            (read, ()): name for frame in frames for read, name in frame.held.items()
+            if reads(read).isdisjoint(writes(frame.stmt))}
+        self.named |= {(read, ()): name for read, name in held.items()}
 
     def expr(self, expr: Any, conditions: Conditions = ()) -> Any:
         """The expression with its reads checked and loaded indices named."""
@@ -171,6 +179,9 @@ class _Accesses(Site):
                 self.checks.depths[let.name] = depth
                 self.insert(depth, let)
                 self.named[read, conditions] = Var(let.name, read.dtype)
+                if not conditions:
+                    held = self.held if depth == len(self.frames) else self.frames[depth].held
+                    held[read] = self.named[read, conditions]
             position = substitute(position, {read: self.named[read, conditions]})
         return position
 

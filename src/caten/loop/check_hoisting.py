@@ -22,18 +22,21 @@ Conditions = tuple[tuple[Expr, bool], ...]      # of the enclosing `where`s
 
 @frozen
 class Frame:
-    """An enclosing loop or branch: the context before it, and the statements inserted there."""
+    """An enclosing loop or branch: the context before it, the statements inserted there, and the names that hold there
+    what memory contains."""
 
     stmt: For | If
     context: Context
     before: list[Stmt] = field(default_factory=list)
+    held: dict[Expr, Var] = field(default_factory=dict)
 
 
 class Site:
-    """A statement whose accesses are checked. `before` receives its lets and guards."""
+    """A statement whose accesses are checked. `before` receives its lets and guards, `held` the names of its loads."""
 
-    def __init__(self, checks: CheckRows, frames: tuple[Frame, ...], before: list[Stmt], context: Context):
-        self.checks, self.frames, self.before, self.context = checks, frames, before, context
+    def __init__(self, checks: CheckRows, frames: tuple[Frame, ...], before: list[Stmt], context: Context,
+                 held: dict[Expr, Var]):
+        self.checks, self.frames, self.before, self.context, self.held = checks, frames, before, context, held
 
     def known(self, depth: int | None = None, conditions: Conditions = ()) -> Context:
         """The context before the statement (or before the frame at `depth`), with everything inserted so far."""

@@ -18,17 +18,23 @@ from ..step_results import Specialized, arrays_of, loops_of
 
 MOST = 1 << 40                  # of the bounds and indices of such a loop, so that nothing overflows
 MOST_FACTOR = 1 << 20
+FEW = 4                         # terms of a sum that does not overflow then
 
 
 @frozen
-class Index:
-    """An index that a check is about: as it is used, which may count negative ones from the end; `factor` times the
-    loop's variable plus `start`, which does not change in the loop; whether it must not be negative; the extents that
-    it must be below."""
+class Growth:
+    """What an integer is in each iteration: `factor` times the loop's variable plus `start`, which does not change."""
 
-    used: Expr
     factor: int
     start: Linear
+
+
+@frozen
+class Index(Growth):
+    """An index that a check is about: as it is used, which may count negative ones from the end; whether it must not
+    be negative; the extents that it must be below."""
+
+    used: Expr
     from_zero: bool
     extents: tuple[Expr, ...]
 
@@ -46,6 +52,7 @@ def unchecked(program: LoopProgram, loop: str, ending: str = "u") -> tuple[LoopP
                                                                          (incf (aref y i) (aref x ku))))
                                                                       ((for k … as before …)))
 
+    Integer variables of an iteration that grow like this are replaced by their values, for the steps that follow.
     Refused: no such check is in the loop itself, as opposed to loops and conditions inside it.
     """
     step = f"unchecked {loop}"
@@ -56,32 +63,62 @@ def unchecked(program: LoopProgram, loop: str, ending: str = "u") -> tuple[LoopP
     if not checks:
         raise refusal("E540", step, "it holds no check of an index that grows by the same number in each iteration")
     before: list[Stmt] = []
+    small: list[Expr] = []
+    held: dict[Expr, Expr] = {}
+    known: list[tuple[Linear, Expr]] = []
 
     def named(value: Expr, wish: str) -> Expr:
         """A value that stays what it is here."""
-        if isinstance(value, Var) or is_const(value):
+        if is_const(value):
             return value
-        name = names.fresh(wish)
-        before.append(Let(name, "i64", value))
-        return Var(name, "i64")
+        if value not in held:
+            held[value] = value
+            if not isinstance(value, Var):
+                name = names.fresh(wish)
+                before.append(Let(name, "i64", value))
+                held[value] = Var(name, "i64")
+            small.append(held[value])
+        return held[value]
+
+    def first_of(growth: Growth) -> Expr:
+        """The value in the first iteration: that of another one and a distance, if this is shorter. Which of them
+        differ, and by how much, is known then, though the products in them may overflow."""
+        start = growth.start + linear(lo).times(linear(index(growth.factor)))
+        base, at = min(known, key=lambda each: len((start - each[0]).terms), default=(start, None))
+        if at is None or len((start - base).terms) >= len(start.terms) > 0:
+            first = named(canonical(expression(start)), f"{loop}_at")
+            known.append((start, first))
+            return first
+        return canonical(at + distance(start - base))
+
+    def distance(form: Linear) -> Expr:
+        """A sum of few names as it is, anything else by one name."""
+        if len(form.terms) <= FEW and all(len(m) == 1 and isinstance(m[0], Var) and abs(c) <= MOST_FACTOR
+                                          for m, c in form.terms.items()):
+            for atom in form.atoms():
+                named(atom, "")
+            return expression(form)
+        return named(canonical(expression(form)), f"{loop}_by")
 
     lo, hi = named(found.lo, f"{loop}_lo"), named(found.hi, f"{loop}_hi")
-    small, guards = [end for end in (lo, hi) if not is_const(end)], list[Expr]()
+    guards: list[Expr] = []
     new: dict[Node, Expr] = {}
     for check in checks:
         for each in check[1]:
-            first = named(canonical(expression(each.start) + lo * each.factor), f"{loop}_at")
-            small.append(first)
+            first = first_of(each)
             last = canonical(first + (hi - 1 - lo) * each.factor)
             guards += [Op("le", (ZERO, end)) for end in (first, last) if each.from_zero]
             guards += [Op("lt", (end, extent)) for extent in each.extents for end in (first, last)]
             new[each.used] = canonical(first + (Var(loop, "i64") - lo) * each.factor)
-    gone = [check[0] for check in checks]
-    body = substitute(tuple([s for s in found.body if not any(s is each for each in gone)]), new)
+    gone: list[Stmt] = [check for check, _ in checks]
+    for ref, value in _scalars(found):
+        new[ref] = canonical(first_of(value) + (Var(loop, "i64") - lo) * value.factor)
+        gone += [s for s in found.body if ref.buffer in ((s.name,) if isinstance(s, Local) else written((s,)))]
+    body = _read(substitute(tuple([s for s in found.body if not any(s is each for each in gone)]), new))
     copy, others = copied((found.replace(lo=lo, hi=hi, body=body),), ending, names)
     # That nothing overflows is said first: the other conditions are arithmetic then.
     bounds = [Op("le", pair) for end in small if not (isinstance(end, Var) and end.name in program.sizes)
-              for pair in ((index(-MOST), end), (end, index(MOST)))]
+              for pair in ((lo if end is hi and is_const(lo) else index(-MOST), end), (end, index(MOST)))]
     test: Expr = TRUE
     for part in dict.fromkeys([*bounds, *guards]):
         test = normal(Op("and", (test, part)))
@@ -92,9 +129,39 @@ def unchecked(program: LoopProgram, loop: str, ending: str = "u") -> tuple[LoopP
     return made, Specialized(loops_of(others, copy), arrays_of(others.values(), made))
 
 
+def _read(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Without names that nothing reads any more: each is a fact that proofs would go through."""
+    kept: list[Stmt] = []
+    for stmt in reversed(body):
+        if not isinstance(stmt, Let) or any(stmt.name in later.variables for later in kept):
+            kept.append(stmt)
+    return tuple(reversed(kept))
+
+
 def _checks(loop: For) -> Iterator[tuple[If, tuple[Index, ...]]]:
     """The checks at the top of a loop's body whose indices are all linear, with these."""
-    var, changed = Var(loop.name, "i64"), written((loop,)) | {n.name for n in declared(loop.body)} | {loop.name}
+    changed = _changed(loop)
+    for stmt, values in _with_values(loop):
+        match stmt:
+            case If(cond=cond, then=(Fail(),), otherwise=()):
+                indices = _indices(_needed(cond), values, loop, changed)
+                if indices is not None:
+                    yield stmt, indices
+
+
+def _scalars(loop: For) -> Iterator[tuple[Aref, Growth]]:
+    """The integer scalars of an iteration that have one linear value, each with it."""
+    changed = _changed(loop)
+    for stmt, values in _with_values(loop):
+        match stmt:
+            case Setf(ref=Aref(dtype="i64") as ref) if ref in values:
+                growth = _growth(values[ref], values, loop, changed)
+                if growth is not None:
+                    yield ref, growth
+
+
+def _with_values(loop: For) -> Iterator[tuple[Stmt, dict[Node, Expr]]]:
+    """The statements of a loop's body, each with the values of the names and scalars that are known after it."""
     values: dict[Node, Expr] = {}
     for stmt in loop.body:
         match stmt:
@@ -102,10 +169,11 @@ def _checks(loop: For) -> Iterator[tuple[If, tuple[Index, ...]]]:
                 values[Var(name, "i64")] = substitute(value, values)
             case Setf(ref=Aref(buffer=name, index=()) as ref, value=value) if _is_set_once(loop, name):
                 values[ref] = substitute(value, values)
-            case If(cond=cond, then=(Fail(),), otherwise=()):
-                indices = _indices(_needed(cond), values, var, changed)
-                if indices is not None:
-                    yield stmt, indices
+        yield stmt, values
+
+
+def _changed(loop: For) -> frozenset[str]:
+    return written((loop,)) | {n.name for n in declared(loop.body)} | {loop.name}
 
 
 def _needed(cond: Expr) -> Sequence[Expr]:
@@ -127,8 +195,8 @@ def _is_set_once(loop: For, name: str) -> bool:
     return len(stores) == len(others) == 1 and any(isinstance(s, Local) and s.name == name for s in loop.body)
 
 
-def _indices(conds: Sequence[Expr], values: dict[Node, Expr], var: Var,
-             changed: frozenset[str] | set[str]) -> tuple[Index, ...] | None:
+def _indices(conds: Sequence[Expr], values: dict[Node, Expr], loop: For,
+             changed: frozenset[str]) -> tuple[Index, ...] | None:
     """What a check is about; None if it is about anything but bounds of indices that are linear in the variable."""
     uses: dict[Expr, list[Expr]] = {}
     lowest: set[Expr] = set()
@@ -147,17 +215,26 @@ def _indices(conds: Sequence[Expr], values: dict[Node, Expr], var: Var,
         match used:                                     # a negative index counts from the end
             case Op(fn="where", args=(Op(fn="lt", args=(low, zero)), _, high)) if low is high and zero is ZERO:
                 value, from_zero = high, True
-        form = linear(substitute(value, values))
-        factor = form.coefficient(var)
-        start = form - linear(var).times(factor)
-        if value.dtype != "i64" or not factor.is_constant or abs(factor.constant) > MOST_FACTOR or any(
-                _is_changed(atom, changed) for atom in start.atoms()):
+        growth = _growth(value, values, loop, changed)
+        if growth is None:
             return None
-        found.append(Index(used, factor.constant, start, from_zero, tuple(extents)))
+        found.append(Index(growth.factor, growth.start, used, from_zero, tuple(extents)))
     return tuple(found)
 
 
-def _is_changed(value: Expr, changed: frozenset[str] | set[str]) -> bool:
+def _growth(value: Expr, values: dict[Node, Expr], loop: For, changed: frozenset[str]) -> Growth | None:
+    """How a value grows with the loop; None if not by the same number in each iteration."""
+    var = Var(loop.name, "i64")
+    form = linear(substitute(value, values))
+    factor = form.coefficient(var)
+    start = form - linear(var).times(factor)
+    if value.dtype != "i64" or not factor.is_constant or abs(factor.constant) > MOST_FACTOR or any(
+            _is_changed(atom, changed) for atom in start.atoms()):
+        return None
+    return Growth(factor.constant, start)
+
+
+def _is_changed(value: Expr, changed: frozenset[str]) -> bool:
     """May it have another value in another iteration?"""
     return any((isinstance(n, Var) and n.name in changed) or (isinstance(n, Aref | Vref) and n.buffer in changed)
                for n in value.unique())
