@@ -6,9 +6,11 @@ import pytest
 from caten.core.expr import Const, Var, index
 from caten.core.program import resolve
 from caten.core.text import read
+from caten.errors import CatenError
 from caten.loop.context import Context
 from caten.loop.operation_count import Work, counted
 from caten.loop.statements import Aref, For, If, LoopProgram, Setf
+from caten.loop.verifier import verify
 from caten.schedule.analysis.loop_queries import loops_in
 
 # Conditions on values that were loaded, of one alternative and of two.
@@ -67,3 +69,18 @@ def test_factors_of_a_product_that_is_not_0_are_positive(condition: str, positiv
     assert isinstance(program, LoopProgram)
     context = Context.of(program)
     assert {name for name in ("M", "N") if context.proves(Var(name, "i64") >= index(1))} == positive
+
+
+@pytest.mark.parametrize(("index_", "extent", "inside"), [
+    ("n", "(+ (* 4 L) (* 2 (floordiv L 2)))", True), ("n", "(* 2 L)", True), ("(+ n (floordiv L 2))", "(* 2 L)", True), ("(+ n 1)", "L", False),
+    ("n", "(- (* 2 L) 2)", False)])
+def test_a_remainder_in_a_product_is_small(index_: str, extent: str, inside: bool) -> None:
+    """L is N / 2 of an even number, and all N of an odd one: as a polynomial it has N², which may overflow."""
+    (text,) = read(f"(loop P (buffer Y f32 ({extent}) (0) out) (size N) (kernel k (for n 0 L 1 serial (setf (aref Y {index_}) 0.0))))".replace(
+        "L", "(+ (floordiv N 2) (* (mod N 2) (- N (floordiv N 2))))"))
+    program = resolve(text)
+    if inside:
+        verify(program)
+    else:
+        with pytest.raises(CatenError, match="E483"):
+            verify(program)

@@ -83,9 +83,14 @@ class Valuation(ABC):
             case Op(fn="add" | "sub" | "mul" | "neg" | "shl", args=args) if is_integer(expr.dtype) and expr.lanes == 1:
                 forms = [self.linear(a) for a in args]
                 made = self._fitting(_RING[expr.fn](*forms), expr)
-                if made != of_atom(canonical(expr)) or (wholes := [self._whole(a) for a in args]) == forms:
+                if made != of_atom(canonical(expr)):
                     return made
-                return self._fitting(_RING[expr.fn](*wholes), expr)
+                if expr.fn == "mul" and (small := [self._remainder(a) for a in args]) != forms:
+                    made = self._fitting(_RING[expr.fn](*small), expr)
+                    if made != of_atom(canonical(expr)):
+                        return made
+                wholes = [self._whole(a) for a in args]
+                return made if wholes == forms else self._fitting(_RING[expr.fn](*wholes), expr)
             case Op(fn="floordiv", args=(a, b)) if is_integer(expr.dtype):
                 return self._floordiv(self.linear(a), self.linear(b), expr)
             case Op(fn="mod", args=(a, b)) if is_integer(expr.dtype) and (d := _number(self.linear(b))) > 0:
@@ -113,6 +118,13 @@ class Valuation(ABC):
                 return form if self.fits(form, dtype) else of_atom(canonical(expr))
             case _:
                 return of_atom(expr)
+
+    def _remainder(self, expr: Expr) -> Linear:
+        """The form of a factor, with a remainder as an atom: it is small, which N - 2·⌊N/2⌋ does not show."""
+        match expr:
+            case Op(fn="mod", args=(a, b)) if expr.dtype == "i64" and (d := _number(self.linear(b))) > 0:
+                return of_atom(Op("mod", (expression(self.linear(a)), index(d))))
+        return self.linear(expr)
 
     def _whole(self, expr: Expr) -> Linear:
         """The affine form of a part: if that of the whole fits its type, it is right though the part may wrap, as in
