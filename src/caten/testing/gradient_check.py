@@ -177,8 +177,9 @@ def widened(program: TensorProgram) -> TensorProgram:
     def go(n: Node) -> Any:
         if n not in memo:
             if isinstance(n, Bitcast) and {n.type, n.arg.dtype} & set(narrow):
-                raise error("E676", f"{program.name} has no gradient in float64: it uses the bits of shorter numbers",
-                            program.place())
+                raise error("E676", f"the gradient of {program.name} cannot be checked in float64: it uses the bits of "
+                                    "shorter numbers", program.place(),
+                            hint="check a case of float64: instance = \"x=float64[N]\"")
             new: Any = n.map(go)
             if getattr(new, "type", None) in narrow:
                 new = Const(float(new.value), "f64") if isinstance(new, Const) else new.replace(type="f64")
