@@ -62,62 +62,25 @@ def unchecked(program: LoopProgram, loop: str, ending: str = "u") -> tuple[LoopP
     checks = list(_checks(found))
     if not checks:
         raise refusal("E540", step, "it holds no check of an index that grows by the same number in each iteration")
-    before: list[Stmt] = []
-    small: list[Expr] = []
-    held: dict[Expr, Expr] = {}
-    known: list[tuple[Linear, Expr]] = []
-
-    def named(value: Expr, wish: str) -> Expr:
-        """A value that stays what it is here."""
-        if is_const(value):
-            return value
-        if value not in held:
-            held[value] = value
-            if not isinstance(value, Var):
-                name = names.fresh(wish)
-                before.append(Let(name, "i64", value))
-                held[value] = Var(name, "i64")
-            small.append(held[value])
-        return held[value]
-
-    def first_of(growth: Growth) -> Expr:
-        """The value in the first iteration: that of another one and a distance, if this is shorter. Which of them
-        differ, and by how much, is known then, though the products in them may overflow."""
-        start = growth.start + linear(lo).times(linear(index(growth.factor)))
-        base, at = min(known, key=lambda each: len((start - each[0]).terms), default=(start, None))
-        if at is None or len((start - base).terms) >= len(start.terms) > 0:
-            first = named(canonical(expression(start)), f"{loop}_at")
-            known.append((start, first))
-            return first
-        return canonical(at + distance(start - base))
-
-    def distance(form: Linear) -> Expr:
-        """A sum of few names as it is, anything else by one name."""
-        if len(form.terms) <= FEW and all(len(m) == 1 and isinstance(m[0], Var) and abs(c) <= MOST_FACTOR
-                                          for m, c in form.terms.items()):
-            for atom in form.atoms():
-                named(atom, "")
-            return expression(form)
-        return named(canonical(expression(form)), f"{loop}_by")
-
-    lo, hi = named(found.lo, f"{loop}_lo"), named(found.hi, f"{loop}_hi")
+    ends = _Ends(found, names)
+    lo, hi = ends.lo, ends.hi
     guards: list[Expr] = []
     new: dict[Node, Expr] = {}
     for check in checks:
         for each in check[1]:
-            first = first_of(each)
+            first = ends.first(each)
             last = canonical(first + (hi - 1 - lo) * each.factor)
             guards += [Op("le", (ZERO, end)) for end in (first, last) if each.from_zero]
             guards += [Op("lt", (end, extent)) for extent in each.extents for end in (first, last)]
             new[each.used] = canonical(first + (Var(loop, "i64") - lo) * each.factor)
     gone: list[Stmt] = [check for check, _ in checks]
     for ref, value in _scalars(found):
-        new[ref] = canonical(first_of(value) + (Var(loop, "i64") - lo) * value.factor)
+        new[ref] = canonical(ends.first(value) + (Var(loop, "i64") - lo) * value.factor)
         gone += [s for s in found.body if ref.buffer in ((s.name,) if isinstance(s, Local) else written((s,)))]
     body = _read(substitute(tuple([s for s in found.body if not any(s is each for each in gone)]), new))
     copy, others = copied((found.replace(lo=lo, hi=hi, body=body),), ending, names)
     # That nothing overflows is said first: the other conditions are arithmetic then.
-    bounds = [Op("le", pair) for end in small if not (isinstance(end, Var) and end.name in program.sizes)
+    bounds = [Op("le", pair) for end in ends.small if not (isinstance(end, Var) and end.name in program.sizes)
               for pair in ((lo if end is hi and is_const(lo) else index(-MOST), end), (end, index(MOST)))]
     test: Expr = TRUE
     for part in dict.fromkeys([*bounds, *guards]):
@@ -125,8 +88,54 @@ def unchecked(program: LoopProgram, loop: str, ending: str = "u") -> tuple[LoopP
     if test == FALSE:
         raise refusal("E540", step, "its indices are never inside in every iteration")
     copy = tidied(copy)
-    made = replaced(program, found, *tidied((*before, If(test, copy, (found,)))))
+    made = replaced(program, found, *tidied((*ends.lets, If(test, copy, (found,)))))
     return made, Specialized(loops_of(others, copy), arrays_of(others.values(), made))
+
+
+class _Ends:
+    """The first values of what grows in a loop, and its bounds, by names that are made before it. `small`: what must be
+    so that nothing overflows."""
+
+    def __init__(self, loop: For, names: Names) -> None:
+        self.loop, self.names = loop.name, names
+        self.lets: list[Stmt] = []
+        self.small: list[Expr] = []
+        self.held: dict[Expr, Expr] = {}
+        self.firsts: list[tuple[Linear, Expr]] = []
+        self.lo, self.hi = self.named(loop.lo, "lo"), self.named(loop.hi, "hi")
+
+    def named(self, value: Expr, wish: str) -> Expr:
+        """A value that stays what it is here."""
+        if is_const(value):
+            return value
+        if value not in self.held:
+            self.held[value] = value
+            if not isinstance(value, Var):
+                name = self.names.fresh(f"{self.loop}_{wish}")
+                self.lets.append(Let(name, "i64", value))
+                self.held[value] = Var(name, "i64")
+            self.small.append(self.held[value])
+        return self.held[value]
+
+    def first(self, growth: Growth) -> Expr:
+        """The value in the first iteration: that of another one and a distance, if this is shorter. By how much the two
+        differ is known then, though the products in them may overflow."""
+        start = growth.start + linear(self.lo).times(linear(index(growth.factor)))
+        base, at = min(self.firsts, key=lambda each: len((start - each[0]).terms), default=(start, None))
+        if at is not None and len((start - base).terms) < max(len(start.terms), 1):
+            return canonical(at + self.distance(start - base))
+        first = self.named(canonical(expression(start)), "at")
+        self.firsts.append((start, first))
+        return first
+
+    def distance(self, form: Linear) -> Expr:
+        """A sum of few names as it is, anything else by one name."""
+        if len(form.terms) > FEW or any(len(m) > 1 or not isinstance(m[0], Var) or abs(c) > MOST_FACTOR
+                                        for m, c in form.terms.items()):
+            return self.named(canonical(expression(form)), "by")
+        for atom in form.atoms():
+            self.named(atom, "")
+        return expression(form)
 
 
 def _read(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
