@@ -201,6 +201,13 @@ def test_a_wrong_derivative_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [c.status for f in found.files for c in f.cases if c.status not in ("ok", "vacuous")]
 
 
+def test_great_results_do_not_hide_the_differences_of_others() -> None:
+    """The greatest number is the result for an infinity; the sum with it would not change by another element."""
+    found = caten.test(library.entry_of("nan_to_num").spec.text, grad=True, only=["infinities"])
+    (case,) = found.files[0].cases
+    assert (case.status, [o.compared for o in case.outputs]) == ("ok", [1])
+
+
 def test_a_scan_that_goes_the_wrong_way_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adjoints, "OTHER", {"up": "up", "down": "down"})
     assert not caten.test(library.FOLDER / "cumulative.toml", only=("cumsum",), grad=True).passed
