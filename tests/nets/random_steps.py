@@ -153,7 +153,7 @@ class Drawer:
         return self.pick((one, one, other, ("and", one, other), ("and", other, ("<", self.pick(self.see.loops or sizes), "2"))))
 
     def _split(self) -> Sequence[Any]:
-        words = [self._loop(), self._count(), self.pick(("cut", "min", "pad"))]
+        words = [self._loop(), self._count(), self.pick(("cut", "min", "pad", "overlap"))]
         return [*words, "outer", "inner"] if self.chance(0.05) else words[: self.rng.choice((2, 3, 3))]
 
     def _reorder(self) -> Sequence[Any]:

@@ -62,6 +62,7 @@ PLANTED: dict[str, tuple[str, str, Callable[..., Any]]] = {
                                                    right=unfuse._Parts._divided: right(self, out, value, self.length)),
     "unflatten: an index is not asked to be below the extent": (
         "unflatten", "unflatten.is_inside", lambda context, position, extent: True),
+    "split: iterations that read what they wrote are repeated": ("split", "split._check_overlap", lambda *given: None),
     "unchecked: an index that the loop changes": ("unchecked", "unchecked._is_changed", lambda value, changed: False),
     "unchecked: the last iteration is not asked": ("unchecked", "unchecked.canonical", lambda e, right=unchecked.canonical: right(
         substitute(e, {Var("M", "i64"): index(1), Var("K", "i64"): index(1)}))),

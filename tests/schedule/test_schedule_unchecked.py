@@ -47,7 +47,7 @@ BUTTERFLIES = ('[composite]\nname = "Walsh"\ninputs = ["w{int}[3]", "x{float}[N]
 def test_indices_at_a_distance_from_each_other_are_vectors() -> None:
     """Where two indices differ by the number of iterations, no two iterations store the same element, whatever the products in them are."""
     operator = caten.compile(BUTTERFLIES, config={"MARCH": "x86_64"})
-    assert "(vectorize qui)" in operator.schedule
+    assert "(vectorize quvi)" in operator.schedule
     for width in (1, 4, 8, 12, 64):
         for parts in range(4):
             x = np.arange(2 * width * parts, dtype=np.float32) % 7

@@ -4,13 +4,13 @@ from __future__ import annotations
 from functools import partial
 
 from ...core.dtypes import DTYPES
-from ...core.expr import Const, Expr, Op
+from ...core.expr import Const, Expr, Op, index
 from ...core.text import form_of
 from ...loop.affine import canonical
 from ...loop.effects import reads
 from ...loop.statements import Aref
 from ..analysis.classify import Chain, Reduction, chain_of, contiguous_loop, reduction, stored
-from ..analysis.loop_queries import mentions
+from ..analysis.loop_queries import enclosing, mentions
 from ..draft import Draft
 from ..plans.maps import ScalarLoops, VectorLoop
 from ..plans.plan import NotApplicable, PlanContext
@@ -94,6 +94,10 @@ def vectorize_row(draft: Draft, loop: str, sums: tuple[str, ...], lanes: int, co
     """Vectorise a loop, unrolled by `count` vectors, with a masked tail. The arrays `sums` are accumulated in as many
     vectors, added as a `tree` at the end. Returns the new loop. It is parallel if none of the loops `around` can be
     (None: no threads)."""
+    if not sums and count == 1 and not context.masks_are_free and enclosing(draft.program, draft.loop(loop)):
+        whole = partial(_vectorize_overlapped, loop=loop, lanes=lanes, context=context, around=around)
+        if (found := draft.result_of(whole, f"the step 'vectorize overlapped {loop}'")) is not None:
+            return found
     tiles = split_tiles(draft, loop, lanes * count, lanes)
     outer, inner = tiles.outer, tiles.inner
     if around is not None and not draft.parallelize_two(*around):
@@ -107,6 +111,24 @@ def vectorize_row(draft: Draft, loop: str, sums: tuple[str, ...], lanes: int, co
     axes = (group, lane) if group else (lane,)
     vectorize_tile(draft, group, lane, *[stage_partial_sums(draft, outer, buffer, axes, tree) for buffer in sums])
     return outer
+
+
+def _vectorize_overlapped(draft: Draft, loop: str, lanes: int, context: PlanContext,
+                          around: tuple[str, ...] | None) -> str:
+    """Vectorise a loop whose last vector begins early enough to be whole: a few elements are computed again, in less
+    time than a masked store or scalars take. Loops shorter than a vector stay as they are. Returns the loop over
+    vectors."""
+    found = draft.loop(loop)
+    long_enough = form_of(Op("le", (index(lanes), canonical(found.hi - found.lo))))
+    if not draft.is_always(loop, long_enough):
+        loop = draft.specialize(loop, long_enough, "v")[loop]
+    tiles = draft.split(loop, lanes, "overlap")
+    if around is not None and not draft.parallelize_two(*around):
+        draft.parallelize(tiles.outer)
+    for name in tiles.rest:
+        draft.take("vectorize", name)
+    draft.take("vectorize", tiles.inner)
+    return tiles.outer
 
 
 def _vectorize_masked_sums(draft: Draft, loop: str, sums: tuple[str, ...], lanes: int, context: PlanContext) -> None:

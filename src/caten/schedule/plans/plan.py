@@ -88,6 +88,12 @@ class PlanContext:
         width = self.machine.vector_bytes
         return width >= MASK_BYTES and (width >= ALL_MASKS_BYTES or lanes * 4 <= width)
 
+    @property
+    def masks_are_free(self) -> bool:
+        """Does a masked store take no longer than another one? Where masks have registers of their own (AVX-512); a
+        masked store of AVX2 takes ten times as long."""
+        return self.machine.vector_bytes >= ALL_MASKS_BYTES
+
     def has_masks_for_wider_elements(self, lanes: int) -> bool:
         """Are masks of so many lanes expensive only because the elements are small? Then shorter vectors pay."""
         return self.machine.vector_bytes >= MASK_BYTES and not self.masks_are_cheap(lanes)

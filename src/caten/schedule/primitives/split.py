@@ -3,23 +3,24 @@ from __future__ import annotations
 
 from ...core.expr import Expr, Op, Var, index
 from ...core.unique_names import Names
-from ...loop.affine import canonical, constant, expression
+from ...loop.affine import canonical, constant, expression, text_of
 from ...loop.context import Context
-from ...loop.statements import ONE, ZERO, For, LoopProgram, Stmt, is_const
+from ...loop.effects import reads, written
+from ...loop.statements import ONE, ZERO, For, If, Local, LoopProgram, Stmt, is_const
 from ..analysis.guards import below, guarded
 from ..analysis.loop_queries import accesses, context_at, find, refusal, replaced, writes
-from ..loop_names import copied, with_value
+from ..loop_names import copied, declared, with_value
 from ..normalize import normal, tidied
 from ..step_results import Split, arrays_of, loops_of
 
-TAILS = ("cut", "min", "pad")
+TAILS = ("cut", "min", "pad", "overlap")
 
 
 def split(program: LoopProgram, loop: str, factor: int, tail: str = "cut",
           names: tuple[str, str] | None = None) -> tuple[LoopProgram, Split]:
     """Split loop i into a loop `io` over tiles and a loop `ii` over the COUNT iterations of a tile. Two NAMEs replace
-    these names. Unless COUNT is known to divide the number of iterations, `cut` (the default), `min` or `pad` chooses
-    how the tail is treated.
+    these names. Unless COUNT is known to divide the number of iterations, `cut` (the default), `min`, `pad` or
+    `overlap` chooses how the tail is treated.
 
         (for i 0 M 1 serial (setf (aref A i) 0.0))
     cut: full tiles, then a separate loop over the tail, with names that end in t
@@ -32,6 +33,12 @@ def split(program: LoopProgram, loop: str, factor: int, tail: str = "cut",
     pad: every tile is full; a condition around each store keeps it in bounds
         (for io 0 (floordiv (+ M 3) 4) 1 serial
           (for ii 0 4 1 serial (if (< (+ (* io 4) ii) M) ((setf (aref A (+ (* io 4) ii)) 0.0)))))
+    overlap: the tail is the last COUNT iterations, of which the first run again; there must be as many, and they must
+    not read what they write
+        (for io 0 (floordiv M 4) 1 serial
+          (for ii 0 4 1 serial (setf (aref A (+ (* io 4) ii)) 0.0)))
+        (if (< (* (floordiv M 4) 4) M)
+          ((for it (- M 4) M 1 serial (setf (aref A it) 0.0))))
     """
     step = f"split {loop}"
     found = find(program, loop, step)
@@ -47,8 +54,10 @@ def split(program: LoopProgram, loop: str, factor: int, tail: str = "cut",
         raise refusal("E510", step, f"it has {extent} iterations, not one full tile of {factor}",
                       f"a factor of {extent} or less, or a tail: (split {found.name} {factor} min)")
     whole = _divides(factor, extent, context)
+    if tail == "overlap" and not whole:
+        _check_overlap(found, factor, extent, context, step)
     exact = context.linear(extent).quotient(constant(factor)) if whole else None
-    round_up = 0 if whole or tail == "cut" else factor - 1
+    round_up = 0 if whole or tail in ("cut", "overlap") else factor - 1
     tiles = normal((extent + round_up) // factor) if exact is None else expression(exact)
     start = Var(outer, "i64") * factor
     at = canonical(found.lo + start + Var(inner, "i64"))
@@ -59,8 +68,9 @@ def split(program: LoopProgram, loop: str, factor: int, tail: str = "cut",
         return For(outer, ZERO, tiles, ONE, outer_mark, (For(inner, ZERO, length, ONE, "serial", body),))
 
     left, copies = "", dict[str, str]()
+    made: tuple[Stmt, ...]
     if whole:
-        made: tuple[Stmt, ...] = (nest(index(factor), body),)
+        made = (nest(index(factor), body),)
     elif tail == "min" and is_const(extent) and extent.value <= factor:
         made = (nest(extent, body),)                                     # there is no other tile
     elif tail == "min":
@@ -70,10 +80,13 @@ def split(program: LoopProgram, loop: str, factor: int, tail: str = "cut",
         inside = inside.inside(For(inner, ZERO, index(factor), ONE, "serial", ()))
         made = (nest(index(factor), guarded(body, below(at, found.hi, inside))),)
     else:
-        rest = For(new.fresh(found.name + "t"), canonical(found.lo + tiles * factor), found.hi, ONE, outer_mark, ())
+        end = canonical(found.lo + tiles * factor)
+        start = canonical(found.hi - factor) if tail == "overlap" else end
+        rest = For(new.fresh(found.name + "t"), start, found.hi, ONE, outer_mark, ())
         copy, copies = copied(found.body, "t", new)
         left = rest.name
-        made = (nest(index(factor), body), rest.replace(body=with_value(copy, found, Var(left, "i64"))))
+        rest = rest.replace(body=with_value(copy, found, Var(left, "i64")))
+        made = (nest(index(factor), body), If(Op("lt", (end, found.hi)), (rest,), ()) if tail == "overlap" else rest)
     stmts = tidied(made)
     after = replaced(program, found, *stmts)
     return after, Split(outer, inner, left, loops_of(copies, stmts), arrays_of(copies.values(), after))
@@ -85,6 +98,18 @@ def _divides(factor: int, extent: Expr, context: Context) -> bool:
     if all(part % factor == 0 for part in (*form.terms.values(), form.constant)):
         return True
     return context.equates(extent.variables) and context.proves(Op("eq", (extent % factor, ZERO)))
+
+
+def _check_overlap(found: For, factor: int, extent: Expr, context: Context, step: str) -> None:
+    """Refuse to repeat iterations that may not be there, or that change what they read. What an iteration declares is
+    its own."""
+    if not context.proves(Op("le", (index(factor), extent))):
+        raise refusal("E510", step, f"it may have fewer than {factor} iterations",
+                      f"(specialize {found.name} (<= {factor} {text_of(extent)})) and split the copy")
+    own = {local.name for local in declared(found.body) if isinstance(local, Local)}
+    changed = sorted((written(found.body) & reads(found)) - own)
+    if changed:
+        raise refusal("E510", step, f"an iteration that runs again would read {', '.join(changed)}, which it wrote")
 
 
 def _check(found: For, factor: int, tail: str, step: str) -> None:
