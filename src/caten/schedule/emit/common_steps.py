@@ -6,10 +6,12 @@ from functools import partial
 
 from ...core.dtypes import is_float
 from ...core.expr import Const, Op, index
+from ...core.text import form_of
+from ...loop.affine import canonical
 from ...loop.effects import writes
 from ...loop.statements import Aref, If, Incf, Vref
 from ..analysis.classify import Chain
-from ..analysis.loop_queries import loops_in, mentions, trip_count
+from ..analysis.loop_queries import enclosing, loops_in, mentions, trip_count
 from ..draft import Draft
 from ..plans.plan import NotApplicable, PlanContext
 from ..step_results import Split, Staged
@@ -75,6 +77,30 @@ def pad_masked(draft: Draft, loop: str, lanes: int, context: PlanContext) -> tup
         raise NotApplicable(f"the tail '{loop}' stays scalar: vectors have no masks")
     check_indices(draft, loop)
     return draft.split_whole(loop, lanes, "pad")
+
+
+def split_overlapped(draft: Draft, loop: str, lanes: int, context: PlanContext) -> Split | None:
+    """Split the loop over a row into vectors of which the last one begins early enough to be whole: a few elements are
+    computed again, in less time than a masked store or scalars take. Rows shorter than a vector stay as they are. None
+    where masks are free, there is one row, or an iteration must not run again."""
+    if context.masks_are_free or not enclosing(draft.program, draft.loop(loop)):
+        return None
+    return draft.result_of(partial(_split_overlapped, loop=loop, lanes=lanes), f"the step 'split overlapped {loop}'")
+
+
+def _split_overlapped(draft: Draft, loop: str, lanes: int) -> Split:
+    found = draft.loop(loop)
+    long_enough = form_of(Op("le", (index(lanes), canonical(found.hi - found.lo))))
+    if not draft.is_always(loop, long_enough):
+        loop = draft.specialize(loop, long_enough, "v")[loop]
+    return draft.split(loop, lanes, "overlap")
+
+
+def vectorize_whole(draft: Draft, tiles: Split) -> None:
+    """Vectorise a loop and its overlapping tail."""
+    for name in (tiles.tail, tiles.inner):
+        if name:
+            draft.take("vectorize", name)
 
 
 def check_indices(draft: Draft, loop: str) -> None:

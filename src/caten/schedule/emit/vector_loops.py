@@ -4,13 +4,13 @@ from __future__ import annotations
 from functools import partial
 
 from ...core.dtypes import DTYPES
-from ...core.expr import Const, Expr, Op, index
+from ...core.expr import Const, Expr, Op
 from ...core.text import form_of
 from ...loop.affine import canonical
 from ...loop.effects import reads
 from ...loop.statements import Aref
 from ..analysis.classify import Chain, Reduction, chain_of, contiguous_loop, reduction, stored
-from ..analysis.loop_queries import enclosing, mentions
+from ..analysis.loop_queries import mentions
 from ..draft import Draft
 from ..plans.maps import ScalarLoops, VectorLoop
 from ..plans.plan import NotApplicable, PlanContext
@@ -31,6 +31,7 @@ from .common_steps import (
     in_shorter_vectors,
     pad_masked,
     reorder,
+    split_overlapped,
     split_tiles,
     stage_partial_sums,
     unroll_and_jam,
@@ -38,6 +39,7 @@ from .common_steps import (
     vectorize_masked,
     vectorize_sum,
     vectorize_tile,
+    vectorize_whole,
 )
 
 CHAINS = 4                      # additions at once
@@ -94,10 +96,12 @@ def vectorize_row(draft: Draft, loop: str, sums: tuple[str, ...], lanes: int, co
     """Vectorise a loop, unrolled by `count` vectors, with a masked tail. The arrays `sums` are accumulated in as many
     vectors, added as a `tree` at the end. Returns the new loop. It is parallel if none of the loops `around` can be
     (None: no threads)."""
-    if not sums and count == 1 and not context.masks_are_free and enclosing(draft.program, draft.loop(loop)):
-        whole = partial(_vectorize_overlapped, loop=loop, lanes=lanes, context=context, around=around)
-        if (found := draft.result_of(whole, f"the step 'vectorize overlapped {loop}'")) is not None:
-            return found
+    whole = split_overlapped(draft, loop, lanes, context) if not sums and count == 1 else None
+    if whole is not None:
+        if around is not None and not draft.parallelize_two(*around):
+            draft.parallelize(whole.outer)
+        vectorize_whole(draft, whole)
+        return whole.outer
     tiles = split_tiles(draft, loop, lanes * count, lanes)
     outer, inner = tiles.outer, tiles.inner
     if around is not None and not draft.parallelize_two(*around):
@@ -111,24 +115,6 @@ def vectorize_row(draft: Draft, loop: str, sums: tuple[str, ...], lanes: int, co
     axes = (group, lane) if group else (lane,)
     vectorize_tile(draft, group, lane, *[stage_partial_sums(draft, outer, buffer, axes, tree) for buffer in sums])
     return outer
-
-
-def _vectorize_overlapped(draft: Draft, loop: str, lanes: int, context: PlanContext,
-                          around: tuple[str, ...] | None) -> str:
-    """Vectorise a loop whose last vector begins early enough to be whole: a few elements are computed again, in less
-    time than a masked store or scalars take. Loops shorter than a vector stay as they are. Returns the loop over
-    vectors."""
-    found = draft.loop(loop)
-    long_enough = form_of(Op("le", (index(lanes), canonical(found.hi - found.lo))))
-    if not draft.is_always(loop, long_enough):
-        loop = draft.specialize(loop, long_enough, "v")[loop]
-    tiles = draft.split(loop, lanes, "overlap")
-    if around is not None and not draft.parallelize_two(*around):
-        draft.parallelize(tiles.outer)
-    for name in tiles.rest:
-        draft.take("vectorize", name)
-    draft.take("vectorize", tiles.inner)
-    return tiles.outer
 
 
 def _vectorize_masked_sums(draft: Draft, loop: str, sums: tuple[str, ...], lanes: int, context: PlanContext) -> None:
@@ -379,12 +365,16 @@ def emit_vector_accumulator(draft: Draft, chain: Chain, plan: VectorAccumulator,
         vectorize_outer_loop(draft, (*rest, loop), plan.lanes, context, masked=True, vectors=plan.vectors)
         return
     chains = () if plan.unrolled else draft.result_of(partial(_sum_in_chains, loop=total.summed[-1], tile=held.tile))
-    tiles = split_tiles(draft, loop, plan.lanes)
+    whole = split_overlapped(draft, loop, plan.lanes, context)
+    tiles = whole or split_tiles(draft, loop, plan.lanes)
     if context.threads and not draft.parallelize_two(*rest):
         draft.parallelize(tiles.outer)
-    if tiles.tail:
-        draft.attempt(partial(vectorize_masked, loop=tiles.tail, lanes=plan.lanes, context=context))
-    draft.take("vectorize", tiles.inner)
+    if whole is not None:
+        vectorize_whole(draft, whole)
+    else:
+        if tiles.tail:
+            draft.attempt(partial(vectorize_masked, loop=tiles.tail, lanes=plan.lanes, context=context))
+        draft.take("vectorize", tiles.inner)
     use_fma(draft, tiles.outer, total.out, context)
     for name in reversed(total.summed) if plan.unrolled else chains or ():
         draft.take("unroll", name, "full")
