@@ -28,8 +28,8 @@ def is_idle(stmts: Sequence[Stmt], context: Context, arrays: frozenset[str]) -> 
                 if not ended and not is_idle(body, context.inside(stmt), arrays):
                     return False
             case If(cond=cond, then=then, otherwise=otherwise):
-                if not (is_idle(then, context.given(cond), arrays)
-                        and is_idle(otherwise, context.given(cond, False), arrays)):
+                if not ((is_idle(then, context.given(cond), arrays) or context.refutes(cond))
+                        and (is_idle(otherwise, context.given(cond, False), arrays) or context.proves(cond))):
                     return False
             case Fail():
                 if not context.unreachable:
