@@ -48,6 +48,15 @@ def test_sizes_that_leave_nothing_to_do(spec: str, sizes: set[str], opt: int) ->
     assert {*idle_sizes(program, interpret.statements(program))} - {"K" if spec == GEMM else ""} == sizes
 
 
+@pytest.mark.parametrize("march", ["x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize(("spec", "sizes"), [(RAISED, {"M", "N"}), (THIRD, {"M", "N", "K"}), (SCRATCH, {"M", "K"})])
+def test_rows_of_vectors_leave_nothing_to_do(spec: str, sizes: set[str], march: str) -> None:
+    """Of the branches for rows that fill a vector and for others, an empty row takes one, which does nothing."""
+    options = Options(runtime="clang", config=(("MARCH", march),))
+    program = driver.advance(loading.load_programs(SpecText("t", spec, "lisp"), options)[0], "loop", options)
+    assert {*idle_sizes(program, interpret.statements(program))} == sizes
+
+
 @pytest.mark.slice(8)
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda p: p.stem)
 @pytest.mark.slow
