@@ -50,7 +50,7 @@ class Trace:
         self._sources: dict[int, tuple[np.ndarray, Source]] = {}        # by id; the array keeps it taken
         self._calls = self._draws = 0
         for n, array in enumerate(arguments):
-            self._comes_from(array, lambda now, n=n: now.arguments[n])      # type: ignore[misc]
+            self._comes_from(array, _argument(n))
 
     def source(self, r: Ref) -> Source:
         """Where the array of a node comes from: what is neither an argument, a result, drawn nor kept by a tensor is
@@ -79,7 +79,7 @@ class Trace:
         sources, number = [self.source(r) for r in leaves], self._calls
         self._calls += 1
         for n, array in enumerate(made):
-            self._comes_from(array, lambda now, n=n: now.results[number][n])      # type: ignore[misc]
+            self._comes_from(array, _result(number, n))
 
         def step(now: Replay) -> None:
             results: Any = operator(*[source(now) for source in sources])
@@ -112,6 +112,14 @@ class Trace:
 
     def _comes_from(self, array: np.ndarray, source: Source) -> None:
         self._sources[id(array)] = array, source
+
+
+def _argument(number: int) -> Source:
+    return lambda now: now.arguments[number]
+
+
+def _result(call: int, number: int) -> Source:
+    return lambda now: now.results[call][number]
 
 
 ACTIVE: ContextVar[Trace | None] = ContextVar("active", default=None)

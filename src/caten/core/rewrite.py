@@ -47,12 +47,12 @@ def match(pattern: Any, node: Any, env: dict[str, Any]) -> dict[str, Any] | None
 def _match_parts(patterns: tuple[Any, ...], parts: tuple[Any, ...], env: dict[str, Any]) -> dict[str, Any] | None:
     if len(patterns) != len(parts):
         return None
-    result: dict[str, Any] | None = env
     for p, n in zip(patterns, parts, strict=True):
-        result = match(p, n, result)  # type: ignore[arg-type]   # None left the loop
-        if result is None:
+        found = match(p, n, env)
+        if found is None:
             return None
-    return result
+        env = found
+    return env
 
 
 def fill(template: Any, env: dict[str, Any]) -> Any:

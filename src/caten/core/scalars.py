@@ -7,6 +7,8 @@ error bounds, the documentation and the tests use this table. An error of 0.5 ul
 rounding, 0 means exact."""
 from __future__ import annotations
 
+from typing import TypedDict
+
 from ..frozen import frozen
 from .dtypes import DTYPES, is_packed, part, whole
 
@@ -65,12 +67,18 @@ class Operator:
         return operands[1] if self.name == "where" else operands[0]
 
 
-def _row(*args: object, **kwargs: object) -> Operator:
-    return Operator(*args, **kwargs)  # type: ignore[arg-type]   # the table below is checked by its tests
+class _Principal(TypedDict):
+    principal: bool
 
 
-_P = {"principal": True}
-_CA = {"commutative": True, "associative": True}
+class _Reorders(TypedDict):
+    commutative: bool
+    associative: bool
+
+
+_row = Operator                             # short, for the table
+_P: _Principal = {"principal": True}
+_CA: _Reorders = {"commutative": True, "associative": True}
 
 OPERATORS: dict[str, Operator] = {row.name: row for row in (
     # arithmetic

@@ -132,7 +132,7 @@ def _parsed(function: Any) -> tuple[ast.FunctionDef, _Lines]:
 def _changed(node: ast.FunctionDef, lines: _Lines) -> set[str]:
     """The parameters of which elements are changed: `x[i] = …`, `x += …`, `np.add.at(x, …)`. From `x = …` on, the name
     stands for an array of the function's own. E671 if an array of the caller's is changed before."""
-    changed, own = dict[str, ast.AST](), dict[str, ast.AST]()
+    changed, own = dict[str, ast.expr | ast.stmt](), dict[str, ast.expr | ast.stmt]()
     for n in sorted(_nodes(node), key=lambda n: (getattr(n, "lineno", 0), getattr(n, "col_offset", 0))):
         match n:
             case ast.Subscript(ctx=ast.Store()):
@@ -148,7 +148,7 @@ def _changed(node: ast.FunctionDef, lines: _Lines) -> set[str]:
             case ast.For(target=target) | ast.AnnAssign(target=ast.Name() as target):
                 own |= {t.id: n for t in ast.walk(target) if isinstance(t, ast.Name) and t.id not in own}
     for name in changed.keys() & own.keys() & {a.arg for a in (*node.args.posonlyargs, *node.args.args)}:
-        first, new = [(n.lineno, n.col_offset) for n in (changed[name], own[name])]         # type: ignore[attr-defined]
+        first, new = [(n.lineno, n.col_offset) for n in (changed[name], own[name])]
         if first < new:
             fail("E671", f"'{name}' is changed in place, and stands for something else later", lines.at(own[name]),
                  "take another name for the new value")

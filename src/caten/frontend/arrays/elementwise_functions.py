@@ -92,8 +92,9 @@ def scalar(b: Builder, term: Term) -> Operand:
     """The value of scalars in canonical form; a long expression gets a name."""
     if term.kind == WEAK_INT:
         expr = canonical(b.typing.default(term))
-        exact = isinstance(expr, Const) and isinstance(expr.value, int)
-        return Literal(WEAK_INT, term.pos, value=expr.value) if exact else Value(WEAK_INT, term.pos, expr=expr)  # type: ignore[attr-defined]   # a Const
+        if isinstance(expr, Const) and isinstance(expr.value, int):
+            return Literal(WEAK_INT, term.pos, value=expr.value)
+        return Value(WEAK_INT, term.pos, expr=expr)
     if isinstance(term, Value) and term.expr is not None and term.expr.written_out > MAX_INLINE:
         return b.array(term)
     return term
