@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import caten
+import daten
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = '''\
@@ -48,7 +49,34 @@ try:
 except caten.CatenError as problem:
     codes: list[str] = [d.code for d in problem.diagnostics]
 '''
+MODEL = '''\
+import numpy as np
+
+import daten
+from daten import nn, optim
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        self.first, self.second = nn.Linear(4, 8), nn.Linear(8, 3)
+
+    def forward(self, x: daten.Tensor) -> daten.Tensor:
+        hidden: daten.Tensor = self.first(x).relu()
+        return hidden @ self.second.weight.T + 1.0
+
+
+net = Net()
+rule = optim.Adam(net.parameters(), lr=1e-3)
+loss: daten.Tensor = net(daten.Tensor(np.ones((2, 4), np.float32))).cross_entropy(daten.Tensor([0, 2]))
+rule.step(loss)
+number: float = loss.item()
+shape: tuple[int, ...] = net.first.weight.shape
+state: dict[str, np.ndarray] = net.state_dict()
+[first] = daten.gradients((loss * loss).sum(), net.parameters()[:1])
+found: np.ndarray = first.numpy()
+'''
 WRONG = '''\
+import daten
 import caten
 
 gemm = caten.compile("gemm.toml")
@@ -60,26 +88,30 @@ gemm.nothing
 caten.nothing
 caten.test("gemm.toml").cases[0].nothing
 caten.bench("gemm.toml", sizes={"M": "64"})
+daten.Tensor([1.0]).shape.nothing
+daten.nothing
 '''
 
 
 @pytest.fixture(scope="module")
 def checked(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """What mypy says of the two scripts, in an environment in which the package is installed."""
+    """What mypy says of the three scripts, in an environment in which the package is installed."""
     if importlib.util.find_spec("mypy") is None:
         pytest.skip("mypy is not installed")
     folder = tmp_path_factory.mktemp("user")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")], check=True)
     [packages] = (folder / "venv").glob("lib/python*/site-packages")
-    (packages / "caten").symlink_to(Path(caten.__file__).parent)
+    for package in (caten, daten):
+        (packages / package.__name__).symlink_to(Path(package.__file__).parent)
     (packages / "others.pth").write_text("\n".join([p for p in site.getsitepackages() if Path(p).is_dir()]))
     (folder / "script.py").write_text(SCRIPT)
+    (folder / "script_daten.py").write_text(MODEL)
     (folder / "wrong.py").write_text(WRONG)
     command = [sys.executable, "-m", "mypy", "--strict", "--python-executable", str(folder / "venv/bin/python"), "--no-error-summary",
-               "--cache-dir", str(folder / "cache"), "script.py", "wrong.py"]
+               "--cache-dir", str(folder / "cache"), "script.py", "script_daten.py", "wrong.py"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env={"PATH": "/usr/bin:/bin"})
     lines = (done.stdout + done.stderr).splitlines()
-    return "\n".join([n for n in lines if n.startswith("script.py")]), "\n".join([n for n in lines if not n.startswith("script.py")])
+    return "\n".join([n for n in lines if n.startswith("script")]), "\n".join([n for n in lines if not n.startswith("script")])
 
 
 def test_our_own_code_is_clean() -> None:
@@ -95,5 +127,5 @@ def test_a_script_is_clean(checked: tuple[str, str]) -> None:
 def test_mistakes_are_found(checked: tuple[str, str]) -> None:
     found = checked[1].splitlines()
     wrong = [int(line.split(":")[1]) for line in found if ": error:" in line]
-    assert sorted(set(wrong)) == [4, 5, 6, 7, 8, 9, 10, 11], checked[1]
+    assert sorted(set(wrong)) == [5, 6, 7, 8, 9, 10, 11, 12, 13, 14], checked[1]
     assert "py.typed" not in checked[1]
