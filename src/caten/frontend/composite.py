@@ -134,6 +134,10 @@ class Callees:
     def names(self) -> list[str]:
         return [c.name for c in self.composites]
 
+    def library_names(self) -> list[str]:
+        """The names of the operators of the library."""
+        return []
+
     def instance(self, composite: Composite, instance: Instance) -> Composite:
         """An instance of a generic composite. CatenError if there is none."""
         assert composite.remade is not None

@@ -100,7 +100,7 @@ def _find(f: Frame, form: Form) -> Composite:
     callee = f.work.callees.find(name)
     if callee is None:
         f.fail("E232", f"there is no composite '{name}'", name.pos,
-               did_you_mean(name, f.work.callees.names())
+               did_you_mean(name, [*f.work.callees.names(), *f.work.callees.library_names()])
                or f"include the file that defines it, or put {name}.toml on the -I path")
     if callee.name in f.callers:
         f.fail("E233", f"{' calls '.join((*f.callers, callee.name))}: recursion is not possible", name.pos,

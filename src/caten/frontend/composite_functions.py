@@ -42,6 +42,9 @@ class CompositeFunctions:
     def names(self) -> list[str]:
         return self.callees.names()
 
+    def library_names(self) -> list[str]:
+        return self.callees.library_names()
+
     def instance(self, composite: Composite, instance: Instance | None) -> TensorProgram:
         """The values of a composite, or of an instance of it."""
         return self.values(composite if instance is None else self.callees.instance(composite, instance))

@@ -323,6 +323,9 @@ class _Specs(Callees):
             self.library[entry.name] = found[0]
         return self.library[entry.name]
 
+    def library_names(self) -> list[str]:
+        return [entry.name for entry in operator_library.entries()]
+
 
 def read_spec(name: str | FilePath) -> SpecText:
     """The spec in a file, on standard input (`-`), or in the library (`ops:softmax`)."""

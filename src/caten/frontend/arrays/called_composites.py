@@ -54,6 +54,9 @@ class Composites(Protocol):
     def names(self) -> list[str]:
         """All names that are known without a search."""
 
+    def library_names(self) -> list[str]:
+        """The names of the operators of the library."""
+
 
 class NoComposites:
     """A body that calls nothing."""
@@ -65,6 +68,9 @@ class NoComposites:
         return None
 
     def names(self) -> list[str]:
+        return []
+
+    def library_names(self) -> list[str]:
         return []
 
 

@@ -156,8 +156,8 @@ class LispArrays:
             self.fail(form, "E223", "expected the name of a composite here", "write (call Name X Y …)")
         found = self.scope.composites.function(form[1])
         if found is None:
-            self.fail(form[1], "E232", f"there is no composite '{form[1]}'",
-                      did_you_mean(form[1], self.scope.composites.names())
+            known = [*self.scope.composites.names(), *self.scope.composites.library_names()]
+            self.fail(form[1], "E232", f"there is no composite '{form[1]}'", did_you_mean(form[1], known)
                       or f"include the file that defines it, or put {form[1]}.toml on the -I path")
         return found
 

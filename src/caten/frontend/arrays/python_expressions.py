@@ -143,7 +143,8 @@ class PythonExpressions:
         shown = ", ".join(known[:MOST_NAMES]) + ", …" * (len(known) > MOST_NAMES)
         habit = f"write np.{node.id}" if node.id in NUMPY else None
         self.fail(node, "E220", f"there is no '{node.id}' here",
-                  did_you_mean(node.id, known) or habit or did_you_mean(node.id, [*known, *PLAIN, *BUILTINS, "np"])
+                  did_you_mean(node.id, known) or habit
+                  or did_you_mean(node.id, [*PLAIN, *BUILTINS, "np", *self.scope.composites.library_names()])
                   or f"known here: {shown}, np, {', '.join(list(BUILTINS)[:5])}, …")
 
     def attribute(self, node: ast.Attribute) -> Any:
@@ -178,8 +179,9 @@ class PythonExpressions:
             self.later(node, node.attr)
         what = f"{described(owner)[0].upper()}{described(owner)[1:]}"
         known = [*ATTRIBUTES, *METHODS, "dtype"]
+        function = f"write {node.attr}(…)" if node.attr in self.scope.composites.library_names() else None
         self.fail(node, "E221", f"{what} has no '.{node.attr}'",
-                  did_you_mean(node.attr, known) or f"arrays have {', '.join(known[:MOST_NAMES])}, …")
+                  function or did_you_mean(node.attr, known) or f"arrays have {', '.join(known[:MOST_NAMES])}, …")
 
     def _of_module(self, node: ast.Attribute, module: Module) -> Any:
         name = f"{module.prefix}.{node.attr}".removeprefix("np.")
@@ -200,7 +202,9 @@ class PythonExpressions:
         if any(each.startswith(f"{name}.") for each in (*NUMPY, *LATER, *OF_LIBRARY)):
             return Module(f"np.{name}")
         known = [*NUMPY, *OF_LIBRARY, *CONSTANTS, *TYPE_WORDS]
-        hint = did_you_mean(name, known) or (f"write {name}(…) without {module.prefix}." if name in PLAIN else None)
+        library = self.scope.composites.library_names()
+        hint = (f"write {name}(…) without {module.prefix}." if name in PLAIN or name in library
+                else did_you_mean(name, [*known, *library]))
         self.fail(node, "E221", f"there is no {module.prefix}.{node.attr} in a body",
                   hint or "docs/language.md lists the functions of numpy that a body may use")
 
