@@ -195,6 +195,17 @@ def test_rows_of_an_array_of_three_axes_are_inside_of_it_as_one_row(least: int) 
         verify(beyond)
 
 
+@pytest.mark.parametrize("last", ["(setf (vref Y 4 ((- (+ (* i C) C) 4))) (splat 4 0.0:f64))", "(for k (- C 4) C 1 serial (setf (aref Y (+ (* i C) k)) 0.0:f64))"])
+def test_the_end_of_a_row_of_known_length_is_inside_of_an_array_as_one_row(last: str) -> None:
+    """No loop over C tells that C is not 0, but a condition does."""
+    text = f"""(loop G (buffer X f64 (A B C) (0 1 2) in) (buffer Y f64 ((* (* A B) C)) (0) out) (size A) (size B) (size C)
+      (kernel g (if (<= 4 C) ((for i 0 (* A B) 1 serial {last})))))"""
+    verify(resolve(read(text)[0]))
+    for wrong in (text.replace("(<= 4 C)", "(<= 3 C)"), text.replace("for i 0 (* A B)", "for i 0 (+ (* A B) 1)")):
+        with pytest.raises(CatenError, match="E483"):
+            verify(resolve(read(wrong)[0]))
+
+
 def test_a_product_is_not_0_where_that_is_the_only_way_left() -> None:
     """The sizes of an array that is read as one row at an index that is clamped to it: at least 1 in a loop over indices, if there may be none else."""
     (program,) = [resolve(p) for p in read("""(loop G (buffer X f64 (A B) (0 1) in) (buffer I i64 (N) (0) in) (buffer Y f64 (N) (0) out) (size A) (size B) (size N)

@@ -102,6 +102,18 @@ def test_tiles_are_apart_from_the_tails_of_later_tiles(tile: int, block: int, la
     assert (obstacle_to_parallel(resolve(read(text)[0]), "o") is None) == (not early)
 
 
+@pytest.mark.parametrize(("early", "apart"), [(3, False), (4, True), (5, True), (6, False)])
+def test_rows_whose_last_vector_begins_earlier_are_apart(early: int, apart: bool) -> None:
+    """[M N] as one row, in vectors of 4: the last one of a row ends with it, or one before; N is at least 5 then."""
+    rows = f"""(if (<= 4 N) ((for i 0 M 1 parallel
+      (for j 0 (floordiv N 4) 1 serial (for l 0 4 1 serial (setf (aref Y (+ (+ (* i N) (* 4 j)) l)) (aref D i (+ (* 4 j) l)))))
+      (if (< (* 4 (floordiv N 4)) N) ((for l 0 4 1 serial (setf (aref Y (+ (- (+ (* i N) N) {early}) l)) 0.0)))))))"""
+    whole = resolve(read(f"""(loop t (size M) (size N) (buffer D f64 (M N) (0 1) in) (buffer Y f64 ((* M N)) (0) out)
+      (ensure 1 (<= (* M N) 1099511627776)) (check 1 "large") (kernel t {rows}))""")[0])
+    found = obstacle_to_parallel(whole, "i")
+    assert (found is None) == apart, found
+
+
 def test_reordering_is_refused_where_a_later_value_would_be_read_early() -> None:
     skewed = program("(for i 1 M 1 serial (for j 0 (- N 1) 1 serial (setf (aref C i j) (aref C (- i 1) (+ j 1)))))")
     assert obstacle_to_reorder(skewed, "i", "j") == (

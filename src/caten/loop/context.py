@@ -144,23 +144,25 @@ class Context(Valuation):
         return context
 
     def _with_whole_products(self, extent: Linear) -> Context:
-        """With what is known of a · b, the bound of a loop around, where it does not wrap: a · b · c fits, and a loop
-        over c, or over parts of it, shows that c is not 0."""
-        names = frozenset([n.name for a in extent.atoms() for n in a.unique() if isinstance(n, Var)])
-        if len(names) != 1:
-            return self
-        fitting = [found for clause in self.clauses if clause.is_wide for c in clause.alternatives[0]
-                   for m in c.linear.terms if len(m) > 2
-                   and names <= (found := frozenset([a.name for a in m if isinstance(a, Var)]))]
+        """With what is known of a · b, the bound of a loop around or of this one, where it does not wrap: a · b · c
+        fits, and c is not 0: it is known to be positive, or this is a loop over c, or over parts of it."""
+        shown = frozenset([n.name for a in extent.atoms() for n in a.unique() if isinstance(n, Var)])
+        wide = dict.fromkeys([frozenset([a.name for a in m if isinstance(a, Var)])
+                              for clause in self.clauses if clause.is_wide for c in clause.alternatives[0]
+                              for m in c.linear.terms if len(m) > 2])
         context = self
-        for clause in self.clauses if fitting else ():
-            if len(clause.alternatives) > 1 or clause.is_wide:
+        for length in dict.fromkeys([name for whole in wide for name in sorted(whole)]):
+            if shown != {length} and self.ranges.get(length, (0, 0))[0] < 1:
                 continue
-            for c in clause.alternatives[0]:
-                for m in c.linear.terms:
-                    found = frozenset[str]().union(*[a.variables for a in m])
-                    if found.isdisjoint(names) and any(found | names <= whole for whole in fitting):
-                        context = context._with_rows(c, m, Var(min(names), "i64"))
+            fitting = [whole for whole in wide if length in whole]
+            for clause in self.clauses:
+                if len(clause.alternatives) > 1 or clause.is_wide:
+                    continue
+                for c in clause.alternatives[0]:
+                    for m in c.linear.terms:
+                        found = frozenset[str]().union(*[a.variables for a in m])
+                        if length not in found and any(found < whole for whole in fitting):
+                            context = context._with_rows(c, m, Var(length, "i64"))
         return context
 
     def _with_rows(self, c: Constraint, m: Monomial, length: Var) -> Context:
@@ -361,7 +363,16 @@ class Context(Valuation):
                               for c in constraints):
             operation_count.current().charge(operation_count.QUESTION)
             return True
-        return refuted(self._within_proof, constraints, widely)
+        return refuted(self._within_proof, constraints, widely) or (not widely and self._separates(constraints))
+
+    def _separates(self, constraints: Alternative) -> bool:
+        """Does a chain of bounds exclude an equation of a conjunction where its inequalities hold? Two iterations i < k
+        and the rows of an array: i · N + j, with j < N, is not k · N + N - 4."""
+        equations = [c.linear for c in constraints if c.equal]
+        rest = tuple([c for c in constraints if not c.equal])
+        known = self._assuming((rest,)) if equations and rest else self
+        return known is not self and any(bound_chains.is_nonnegative(known, side.shifted(-1))
+                                         for form in equations for side in (form, form.scaled(-1)))
 
     def patient(self) -> Context:
         """The same assumptions with a larger work limit: for rare questions after a failed proof."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ..core.dtypes import DTYPES
 from ..core.expr import Const, Expr, Var, index
-from ..core.node import Node
+from ..core.node import Node, substitute
 from ..core.program import At
 from ..errors import error
 from ..loop.early_exit import leaving_condition
@@ -35,6 +35,7 @@ from . import array_fills, c_assignments, cache_hints, guarded_divisions, loop_h
 from .c_expressions import Expressions
 from .c_scope import View
 from .code import Code
+from .common_subexpressions import repeated_vectors
 from .linear_offsets import product
 from .lines import Lines
 from .scratch_memory import ALIGNMENT, Layout, is_in_scratch
@@ -117,12 +118,14 @@ class KernelBody(Lines):
                         zero = stmt.name if self._local(stmt, first) else ""
                         self.declared = len(self.lines) - 1
                     case Setf(ref=ref, value=value, how=how):
+                        value = self._with_names_for_repeated_parts(value)
                         if how == STREAM and c_assignments.allows_non_temporal_store(self.expressions, ref):
                             self._unfenced = True
                             self.line(c_assignments.render_non_temporal_store(self.expressions, ref, value))
                         else:
                             self.line(c_assignments.render_assignment(self.expressions, ref, value))
                     case Incf(ref=ref, value=value, fn=fn):
+                        value = self._with_names_for_repeated_parts(value)
                         self.line(c_assignments.render_update(self.expressions, ref, value, fn))
                     case Transpose():
                         self.line(f"{transposed(stmt, self.expressions)};")
@@ -134,6 +137,17 @@ class KernelBody(Lines):
                         self._barrier()
                     case ExternCall():
                         self._extern(stmt)
+
+    def _with_names_for_repeated_parts(self, value: Expr) -> Expr:
+        """The value with variables, which are declared here, in the place of what its text would repeat."""
+        named: dict[Node, Expr] = {}
+        for part in repeated_vectors(value, self.expressions):
+            own, name = substitute(part, named), f"part {len(self.expressions.vectors)}"
+            kind = self.expressions.helpers.type(part.dtype, self.expressions.lanes(part))
+            self.line(f"const {kind} {self.expressions.names.of(name)} = {self.expressions.text(own)};")
+            self._declare_vector(name, own, part.dtype)
+            named[part] = Var(name, part.dtype)
+        return substitute(value, named)
 
     def _prefetch(self, stmt: Prefetch) -> None:
         if not self.expressions.register(stmt.ref):
