@@ -2,8 +2,8 @@
 FILE]`.
 
 One thread. The product of two matrices under other names, with its loops in every order, other layouts, transposed
-operands, in float64, with factors, with a bias; and a convolution with other windows, strides and dilations. Each is its
-own spec; the kernels of a group take turns, and each rate is compared with that of the group's first.
+operands, in float64, with factors, with a bias; and a convolution with other windows, strides and dilations. Each is
+its own spec; the kernels of a group take turns, and each rate is compared with that of the group's first.
 """
 from __future__ import annotations
 
