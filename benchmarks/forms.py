@@ -2,8 +2,8 @@
 FILE]`.
 
 One thread. The product of two matrices under other names, with its loops in every order, other layouts, transposed
-operands, in float64, with factors, with a bias; and a convolution with other windows, steps and dilations. Each is its
-own spec; the kernels of a group take turns, and each rate is compared with that of the group's first.
+operands, in float64, with factors, with a bias; and a convolution with other windows, strides and dilations. Each is
+its own spec; the kernels of a group take turns, and each rate is compared with that of the group's first.
 """
 from __future__ import annotations
 
@@ -103,26 +103,26 @@ def _dense() -> Form:
         "C", lambda A, B, v: np.maximum(A @ B + v, 0)), 2 * SIZE ** 3, sets=True)
 
 
-def _convolution(window: int, step: int = 1, dilation: int = 1) -> Form:
-    """Padded, so that a window's middle goes over the picture."""
+def _convolution(window: int, stride: int = 1, dilation: int = 1) -> Form:
+    """Padded, so that a window's middle goes over the image."""
     pad = (window - 1) // 2 * dilation
     body = f"""(dotimes (n N) (dotimes (o O) (dotimes (y H_out) (dotimes (x W_out)
   (set acc 0.0)
   (dotimes (c C) (dotimes (kh {window}) (dotimes (kw {window})
-    (set h (- (+ (* y {step}) (* kh {dilation})) {pad}))
-    (set w (- (+ (* x {step}) (* kw {dilation})) {pad}))
+    (set h (- (+ (* y {stride}) (* kh {dilation})) {pad}))
+    (set w (- (+ (* x {stride}) (* kw {dilation})) {pad}))
     (when (and (<= 0 h) (< h H) (<= 0 w) (< w W))
       (incf acc (* (aref X n c h w) (aref F o c kh kw)))))))
   (setf (aref Y n o y x) acc)))))"""
     spec = _spec(["X{float}[N C H W]", f"F{{float}}[O C {window} {window}]"], ["Y{float}[N O H_out W_out]"], body)
-    side = PLACES * step
+    side = PLACES * stride
     spread = (window - 1) * dilation + 1
 
     def reference(X: Array, F: Array) -> Array:
-        seen = windows(X, spread, step, pad)[:, :, ::dilation, ::dilation, :PLACES, :PLACES]
+        seen = windows(X, spread, stride, pad)[:, :, ::dilation, ::dilation, :PLACES, :PLACES]
         made: Array = np.einsum("nckqyx,ockq->noyx", seen, F, optimize=True)
         return made
-    return Form(f"{window} x {window}, step {step}, dilation {dilation}", spec, lambda: (
+    return Form(f"{window} x {window}, stride {stride}, dilation {dilation}", spec, lambda: (
         {"X": drawn(1, CHANNELS, side, side), "F": drawn(CHANNELS, CHANNELS, window, window),
          "Y": empty(1, CHANNELS, PLACES, PLACES)}, "Y", reference),
         2 * (CHANNELS * window * PLACES) ** 2, {"H_out": PLACES, "W_out": PLACES}, sets=True)
@@ -137,7 +137,7 @@ GROUPS: dict[str, tuple[Form, ...]] = {
         _product("A transposed", transposed="A"), _product("B transposed", transposed="B"),
         _product("both transposed", transposed="AB"),
         _product("float64, two operations for one", dtype="double"), _scaled(), _dense()),
-    f"convolution of {CHANNELS} pictures to {CHANNELS} of {PLACES} x {PLACES}": (
+    f"convolution from {CHANNELS} to {CHANNELS} channels, {PLACES} x {PLACES} pixels": (
         _convolution(3), _convolution(1), _convolution(5), _convolution(7), _convolution(3, dilation=2),
         _convolution(3, dilation=3),
         *[_convolution(window, 2) for window in (1, 3, 5, 7)], _convolution(3, 2, 2), _convolution(3, 3)),

@@ -532,13 +532,13 @@ def coverage_page() -> str:
 def library_page() -> str:
     """The operators of the library by families, from their specs."""
     lines = [GENERATED, "# The library of operators\n", f"The specs lie in `src/caten/ops`; `caten ops NAME` shows one, and [language.md](language.md#the-library) tells how they are called and changed. "
-             f"The pictures show how fast calls are beside the best of NumPy, SciPy and PyTorch that has the operator: geometric means over up to three drawn sizes, on {operator_library.measured_on()} "
+             f"The pictures show how fast calls are compared with the best of NumPy, SciPy and PyTorch that has the operator: geometric means over up to three random sizes, on {operator_library.measured_on()} "
              "(`python -m benchmarks.operators`).\n"]
     introductions = operator_library.introductions()
     families = [(name, list(members)) for name, members in groupby(operator_library.entries(), lambda entry: entry.family)]
     lines.append(" · ".join([f"[{name}](#{name})" for name, _ in families]))
     for name, members in families:
-        lines += [f"\n## {name}\n", f"{introductions[name]}\n", f"![{name} beside other libraries](pictures/library-{name}.svg)\n", "| operator | |", "|---|---|"]
+        lines += [f"\n## {name}\n", f"{introductions[name]}\n", f"![{name} compared with other libraries](pictures/library-{name}.svg)\n", "| operator | |", "|---|---|"]
         lines += [f"| `{cell(entry.signature)}` | {cell(entry.documentation)} |" for entry in members]
     return "\n".join(lines)
 

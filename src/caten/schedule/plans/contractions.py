@@ -220,7 +220,8 @@ def right_fits_cache(p: Product, context: PlanContext) -> Version:
 
 def three_vectors(p: Product, context: PlanContext) -> Version:
     """For three vectors of columns, of a right operand that fits half of L2: one register tile holds them. With a tile
-    of two and one of the third, the left operand would be read twice, and the latter be bound by that."""
+    of two vectors and another of one, the left operand would be read twice, and these loads would limit the second
+    tile."""
     rows, columns, summed = _unpacked_axes(p, context)
     if p.batch or not context.masks_are_cheap(p.lanes) or context.machine.registers < 32:
         raise NotApplicable("vectors have no masks, there are too few registers, or it is not one product")

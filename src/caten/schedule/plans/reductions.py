@@ -194,8 +194,8 @@ def few_columns(s: Sum, context: PlanContext) -> Version:
 
 
 def single_column(s: Sum, context: PlanContext) -> Version:
-    """For one column: it is reduced like a row. A product with a matrix of one column is rarely long, and blocks for
-    threads would cost each call of its operator memory for partial sums."""
+    """For one column: it is reduced like a row. It is not cut into blocks for threads: these need scratch memory for
+    partial sums in every call, and products with a matrix of one column are rarely long."""
     if s.row is None or not s.row.size:
         raise NotApplicable("the results are not contiguous in a loop up to a size")
     long = context.threads and s.kept == (s.row,) and len(s.summed) == 1 and not s.shared

@@ -86,7 +86,8 @@ def outer_loop_vectors(p: RowPasses, context: PlanContext) -> Version:
 
 
 def many_strips(p: RowPasses, context: PlanContext) -> Version:
-    """For columns that are enough strips for several threads, as for one thread."""
+    """For at least four full strips of columns, enough work for several threads: the strips are as wide as on one
+    thread."""
     vectors, columns = _strip(p, context), p.outside[-1]
     if not context.uses_threads or vectors < 4 or not columns.size:
         raise NotApplicable("no threads share the strips, these are narrow, or the number of columns is no size")
@@ -94,8 +95,8 @@ def many_strips(p: RowPasses, context: PlanContext) -> Version:
 
 
 def strips(p: RowPasses, context: PlanContext) -> Version:
-    """For columns: all loops inside pass over a strip of several vectors, whose cache lines follow each other. Strips
-    of half the width are more work for threads."""
+    """For columns: all loops inside pass over a strip of several vectors, whose cache lines follow each other. With
+    threads and fewer columns, strips of half the width give each thread some."""
     vectors = _strip(p, context)
     halved = context.uses_threads and vectors >= 4
     return Version(_in_strips(p, context, vectors // 2 if halved else vectors))

@@ -2,8 +2,8 @@
 
 A nest is recognised by its structure alone: names choose nothing. The kinds are tried in the order of this table, and
 the plans of a kind in their order. A plan with a condition on the sizes applies to a copy of the nest under that
-condition (loop versioning). The first plan without a condition is the last one. If the sizes are known at compile time,
-the conditions are decided then and no copy is made.
+condition (loop versioning). The first plan that applies without a condition is for all remaining calls, so the plans
+after it are not tried. If the sizes are known at compile time, the conditions are decided then and no copy is made.
 """
 from __future__ import annotations
 
