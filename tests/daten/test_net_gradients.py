@@ -163,3 +163,10 @@ def test_gradients_of_random_graphs(seed: int) -> None:
     if abs(half - slope) > 1e-4 * max(1.0, abs(slope)):
         return                                                              # a maximum or a condition changes within the step
     assert abs(found - slope) <= TOLERANCE * max(1.0, abs(slope)), "\n".join(graph.words)
+
+
+@pytest.mark.scheduled
+@pytest.mark.parametrize("number", [116, 1027, 1093, 1305])
+def test_graphs_that_were_planned_wrongly_once(number: int) -> None:
+    """Rows of flattened arrays whose end is a vector."""
+    test_gradients_of_random_graphs(number)
