@@ -17,7 +17,7 @@ from ..options import Options, environment
 from ..testing.sizes_and_scalars import read_settings
 from .diagnostics import FORMATS, Reporter
 from .option_values import read_binds, read_config
-from .output_kinds import Emit, read_emit
+from .output_kinds import KINDS, Emit, read_emit
 from .warning_flags import ON_REQUEST, WARNINGS, read_policy
 
 PRINTS = ("runtimes", "ops", "dtypes", "config", "cache-dir", "cc", "cpu", "target", "version")
@@ -134,12 +134,13 @@ SHARED: tuple[Callable[[Any], Any], ...] = (
     _option(INPUT, "-I", "include_dirs", multiple=True, metavar="DIR",
             help="Also search DIR for included and called specs."),
     _option(INPUT, "--only", multiple=True, metavar="NAME",
-            help="Select composites with this name; `test` also selects cases, and all instances of a composite."),
+            help="Select the operators with this name. `test` also accepts names of test cases, and selects all "
+                 "instances of an operator."),
     _option(INPUT, "-D", "binds", multiple=True, metavar="M=100",
             help="Fix a size at compile time. Calls with another size fail."),
     _option(INPUT, "--instance", "instances", multiple=True, metavar="A=float32[M,N]",
-            help="Compile a generic spec for these types, ranks and attributes (axis=0); again for another instance. "
-                 "`NAME: A=…` is for one operator of several."),
+            help="Compile a generic spec for these types, ranks and attributes (axis=0). Repeat the option for more "
+                 "instances. In a spec with several operators, write `NAME: A=…`."),
     _option(CODE, "-O", "opt", type=click.Choice(("0", "1", "2", "3")), default="2", show_default=True,
             help="-O0 loops as written, -O1 simplified, -O2 scheduled for the machine, "
                  "-O3 with the schedule from `caten tune`."),
@@ -194,8 +195,7 @@ PRODUCT: tuple[Callable[[Any], Any], ...] = (
             help="Stop before linking and write an object file. With several of -E, -S, -c the earliest stage wins, "
                  "as in gcc."),
     _option(OUTPUT, "--emit", "emit", multiple=True, metavar="KIND[=PATH],…",
-            help="Write these kinds: spec ir schedule c asm obj so a header manifest python example depfile. May be "
-                 "combined with -E, -S or -c."),
+            help=f"Write these kinds: {' '.join(KINDS)}. May be combined with -E, -S or -c."),
     _flag(OUTPUT, "-MD", "depfile", help="Write the dependencies of the output as a Makefile rule."),
     _option(OUTPUT, "-MF", "depfile_name", metavar="FILE", help="Write that rule to FILE (implies -MD)."),
     _option(OUTPUT, "-MT", "depfile_targets", multiple=True, metavar="TARGET",
