@@ -98,7 +98,8 @@ def pinv(x: Tensor, /, *, rtol: Any = None) -> Tensor:
 
 
 def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
-    """The number of singular values that are not 0."""
+    """The rank of matrices: the number of singular values that are greater than `rtol` times the largest one. The
+    default of `rtol` is max(M, N) · eps. `rtol` may be an array, with one number for each matrix."""
     if _is_real(x) and (rtol is None or isinstance(rtol, int | float)):
         return one("matrix_rank", x, rtol=rtol)
     values = np.linalg.svd(x.numpy(), compute_uv=False)
