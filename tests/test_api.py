@@ -425,7 +425,8 @@ def test_kinds_of_errors() -> None:
         with pytest.raises(kind) as caught:
             call()
         assert isinstance(caught.value, caten.CatenError)
-    assert issubclass(caten.OutOfMemory, MemoryError) and issubclass(caten.ToolError, caten.CatenError)
+    assert issubclass(caten.OutOfMemory, MemoryError)
+    assert issubclass(caten.ToolError, caten.CatenError)
 
 
 def test_import_is_light() -> None:
