@@ -47,8 +47,8 @@ Examples:
 def command(request: Request, given: tuple[str, ...] = (), rounds: int = 11, batch: float = timing.BATCH,
             retakes: int = 2, wants_limits: bool = True, json_file: str | None = None, plot_file: str | None = None,
             compare: tuple[str, str] | None = None) -> int:
-    """Measure the median time of a call, with its 95 % confidence interval, and compare it with the peak of the
-    machine. -r takes several runtimes, separated by commas."""
+    """Measure the median time of a call of each operator, with its 95 % confidence interval, and compare it with the
+    peak FLOP/s and memory bandwidth of the machine. -r takes several runtimes, separated by commas."""
     if compare:
         return _compared(request, *compare)
     settings = [read_settings(text, "--sizes") for text in given]
