@@ -11,8 +11,12 @@ if TYPE_CHECKING:
         CatenError,
         CatenWarning,
         Checked,
+        NothingMatched,
         Operator,
         Operators,
+        OutOfMemory,
+        ToolError,
+        UsageError,
         check,
         compile,
         load,
@@ -30,7 +34,6 @@ if TYPE_CHECKING:
         test,
         tune,
     )
-    from .errors import NothingMatched, OutOfMemory, ToolError, UsageError
     from .functions.generic_operator import GenericOperator
     from .functions.op_function import OpFunction, op
     from .functions.type_annotations import (
@@ -67,7 +70,6 @@ __version__ = "0.1.0"
 _RUNS = ("BenchResults", "BenchRow", "CaseResult", "FileResult", "OutputResult", "TestResults", "TuneResult", "bench",
          "test", "tune")
 _FUNCTIONS = ("OpFunction", "op")
-_ERRORS = ("NothingMatched", "OutOfMemory", "ToolError", "UsageError")
 _TYPES = ("bf16", "bfloat16", "bool_", "c128", "c64", "f16", "f32", "f64", "float16", "float32", "float64", "i16",
           "i32", "i64", "i8", "int16", "int32", "int64", "int8", "u16", "u32", "u64", "u8", "uint16", "uint32",
           "uint64", "uint8")
@@ -137,9 +139,6 @@ if not TYPE_CHECKING:                  # with it, a type checker would take any 
         if name in _RUNS:
             from . import api_runs
             return getattr(api_runs, name)
-        if name in _ERRORS:
-            from . import errors
-            return getattr(errors, name)
         if name in _FUNCTIONS:
             from .functions import op_function
             return getattr(op_function, name)

@@ -13,7 +13,7 @@ from . import argument_checks, checking, documents, loading
 from .calls.call_signature import Argument
 from .checking import Checked, proved
 from .collector import CollectingRarely
-from .errors import CatenError, Diagnostic, combined, error
+from .errors import CatenError, Diagnostic, NothingMatched, OutOfMemory, ToolError, UsageError, combined, error
 from .frontend.composite import Composite, named
 from .frontend.generic_signature import tensors
 from .frontend.spec_files import SpecText, decode
@@ -26,8 +26,8 @@ from .runtime.copied_calls import check_manifest
 from .runtime.library import open_library
 from .runtime.manifest import checked
 
-__all__ = ["Argument", "CatenError", "CatenWarning", "Checked", "Operator", "Operators", "check", "compile", "load",
-           "load_library"]
+__all__ = ["Argument", "CatenError", "CatenWarning", "Checked", "NothingMatched", "Operator", "Operators",
+           "OutOfMemory", "ToolError", "UsageError", "check", "compile", "load", "load_library"]
 
 STRING = "<string>"
 FOLDERS, ARRAYS = "a list of folders", 'a list of names of arrays, ["A"]'
