@@ -419,6 +419,16 @@ def test_the_second_argument_is_the_runtime() -> None:
     assert caten.compile(SCALE, "gcc", {"OPT": 1}, 0).manifest["runtime"] == "gcc"
 
 
+def test_kinds_of_errors() -> None:
+    for kind, call in ((caten.UsageError, lambda: caten.compile(SCALE, opt=9)),
+                       (caten.NothingMatched, lambda: caten.test(SCALE, only=["nothing"]))):
+        with pytest.raises(kind) as caught:
+            call()
+        assert isinstance(caught.value, caten.CatenError)
+    assert issubclass(caten.OutOfMemory, MemoryError)
+    assert issubclass(caten.ToolError, caten.CatenError)
+
+
 def test_import_is_light() -> None:
     code = "import sys, caten; bad = {'numpy', 'cffi', 'islpy', 'click'} & set(sys.modules); assert not bad, bad; caten.compile; caten.CatenError; dir(caten)\n" \
            "bad = {'numpy', 'cffi', 'islpy', 'click'} & set(sys.modules); assert not bad, bad\ncaten.nothing"

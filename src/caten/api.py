@@ -1,4 +1,4 @@
-"""caten from Python: compile a spec or load a library, and call it with arrays."""
+"""The Python interface of caten: compile a spec or load a library, and call it with arrays."""
 from __future__ import annotations
 
 import os
@@ -13,7 +13,7 @@ from . import argument_checks, checking, documents, loading
 from .calls.call_signature import Argument
 from .checking import Checked, proved
 from .collector import CollectingRarely
-from .errors import CatenError, Diagnostic, combined, error
+from .errors import CatenError, Diagnostic, NothingMatched, OutOfMemory, ToolError, UsageError, combined, error
 from .frontend.composite import Composite, named
 from .frontend.generic_signature import tensors
 from .frontend.spec_files import SpecText, decode
@@ -26,8 +26,8 @@ from .runtime.copied_calls import check_manifest
 from .runtime.library import open_library
 from .runtime.manifest import checked
 
-__all__ = ["Argument", "CatenError", "CatenWarning", "Checked", "Operator", "Operators", "check", "compile", "load",
-           "load_library"]
+__all__ = ["Argument", "CatenError", "CatenWarning", "Checked", "NothingMatched", "Operator", "Operators",
+           "OutOfMemory", "ToolError", "UsageError", "check", "compile", "load", "load_library"]
 
 STRING = "<string>"
 FOLDERS, ARRAYS = "a list of folders", 'a list of names of arrays, ["A"]'
@@ -63,7 +63,7 @@ Spec = str | Path
 
 
 class Specs(Protocol):
-    """A list or tuple of specs: a sequence that is no str, whose `__contains__` takes a str alone."""
+    """A list or tuple of specs. A str is not one: its `__contains__` takes only a str."""
 
     def __contains__(self, value: object, /) -> bool: ...
     def __getitem__(self, index: SupportsIndex, /) -> Spec: ...
@@ -90,21 +90,27 @@ def compile(spec: Spec | Specs, runtime: str = "clang", config: Mapping[str, Any
             include_dirs: Sequence[Spec] = (), cache: bool = True, verify: bool = False) -> Operator | Operators:
     """Compile a spec to an operator, or a list of specs to a library with an attribute for each operator.
 
-    A spec of several operators becomes a library, too; a type checker knows this only of a list. A spec with type
-    variables, `~` or attributes becomes a `GenericOperator`, which compiles what its calls need.
+    Returns an `Operators` for a list of specs and for a spec with several operators, else an `Operator`; for a single
+    spec the annotation says `Operator`. A spec with type variables, `~` or attributes becomes a `GenericOperator`,
+    which is compiled for the types, ranks and attributes of its calls.
 
-    `spec`: a file (a str or Path), a text (a str of several lines, or one that starts with a parenthesis), or a list.
-    `runtime`: a name or a runtime file. `config`: options of the runtime by key, as --config: texts, integers or bools.
-    `opt`: 0 the nest as written, 1 simplified, 2 scheduled for the machine, 3 with schedules from `caten tune`.
-    `sizes`: sizes by name, from 0 to 2^40, that are fixed at compile time, as -D; calls must agree.
-    `strided`: the arrays whose strides a call passes, as -fstrided. `bounds_check=False` omits the checks at the call.
-    `reassociate=False` keeps float sums in the order of the spec, as -fno-reassociate. `rewrite=False` applies no
-    rules of [rewrite], as -fno-rewrite. `only`: the operators to compile. `schedule`: the text of a schedule to replay.
+    `spec`: a file (a str or Path), the text of a spec (a str of several lines, or one that starts with a parenthesis),
+    or a list of these.
+    `runtime`: the name of a runtime or a runtime file. `config`: options of the runtime by key, as --config: texts,
+    integers or bools.
+    `opt`: 0 loops as written, 1 simplified, 2 scheduled for the machine, 3 with schedules from `caten tune`.
+    `sizes`: sizes by name, from 0 to 2^40, that are fixed at compile time, as -D; calls with other sizes fail (E705).
+    `strided`: the names of the arrays whose strides a call passes, as -fstrided. `bounds_check=False` omits the
+    run-time checks, as -fno-bounds-check: an access may then be out of bounds.
+    `reassociate=False` keeps floating-point sums and products in the order of the spec, as -fno-reassociate.
+    `rewrite=False` applies no rules of [rewrite], as -fno-rewrite.
+    `only`: the names of the operators to compile. `schedule`: the text of a schedule, (schedule STEP…), to apply
+    instead of the compiler's own.
     `include_dirs`: folders to search for included and called specs, as -I. `cache=False` neither reads nor writes the
-    cache. `verify=True` checks the program after every pass.
+    cache. `verify=True` verifies the program after every pass and every schedule step.
 
-    Raises CatenError with all errors in the spec, UsageError for an option with a wrong value (E668 names it), and
-    ToolError where the host compiler is missing or fails.
+    Raises CatenError with all errors in the spec. Its subclasses, which `caten` exports, too, are UsageError (E668) for
+    a wrong option value, and ToolError if the host compiler is missing or fails.
     """
     try:
         specs = argument_checks.specs("compile: spec", spec)
@@ -123,8 +129,8 @@ def compile(spec: Spec | Specs, runtime: str = "clang", config: Mapping[str, Any
 
 
 def generic_composite(texts: Sequence[SpecText], options: Options) -> Composite | None:
-    """The composite of a spec whose signature leaves types, ranks or attributes open; None if there is none. E675 for
-    one beside other operators."""
+    """The operator of a spec whose signature leaves types, ranks or attributes open; None if there is none. E675 if
+    there are other operators."""
     if not any("attributes" in text.text or any(t.is_generic for t in tensors([text.text])) for text in texts):
         return None
     from .frontend.spec import composites_of  # a graph of known operators needs no reader of specs
@@ -147,11 +153,11 @@ def compiled(texts: Sequence[SpecText], options: Options) -> Operator | Operator
 
 def check(spec: Spec | Specs, runtime: str = "clang", config: Mapping[str, Any] | None = None, opt: int = 2, *,
           include_dirs: Sequence[Spec] = ()) -> tuple[Checked, ...]:
-    """Check a spec, or a list of specs, without compiling it: parse it, infer shapes, prove its accesses in bounds and
-    schedule it, as `caten check`. Its rules of [rewrite] are compiled and tried.
+    """Check a spec, or a list of specs, without compiling it, as `caten check`: parse it, infer shapes, prove that its
+    accesses are in bounds, and schedule it. Its rules of [rewrite] are compiled and tried.
 
-    The parameters are those of `compile`. One `Checked` for each operator. Raises CatenError with everything that is
-    wrong with the spec."""
+    The parameters are those of `compile`. Returns one `Checked` for each operator. Raises CatenError with all errors in
+    the spec, UsageError (E668) for a wrong option value."""
     try:
         texts = [read(s) for s in argument_checks.specs("check: spec", spec)]
         options = options_of("check", runtime=runtime, config=config, opt=opt, include_dirs=include_dirs)
@@ -169,13 +175,14 @@ def check(spec: Spec | Specs, runtime: str = "clang", config: Mapping[str, Any] 
 
 
 def load(path: str | Path) -> Operator:
-    """The operator of a library that was compiled before. A library of several operators is loaded as an object with an
-    attribute for each, as `load_library` gives it for any library; a type checker knows that only of `load_library`.
+    """Load a compiled library. Returns an `Operator` for a library with one operator, else an `Operators`. The
+    annotation says only `Operator`: use `load_library` for code that a type checker reads.
 
-    A program for another machine (gemm.elf, gemm.wasm) needs its manifest beside it, gemm.elf.json.
+    `path`: a str or Path. A program for another machine (gemm.elf, gemm.wasm) needs its manifest, gemm.elf.json, in the
+    same folder. The attribute `source` is the text of the .c file with the name of the library, if there is one.
 
-    `path`: a str or Path. Raises CatenError E66x where the file is missing, torn, or no library of caten's. `.source`
-    is the text of the .c file beside it, if there is one."""
+    Raises CatenError E66x if the file is missing, incomplete, or was not made by caten, and ToolError E717 if it was
+    compiled for another processor."""
     try:
         return cast("Operator", _loaded("load: path", path))       # not so for a library of several operators
     except CatenError as problem:
@@ -183,7 +190,7 @@ def load(path: str | Path) -> Operator:
 
 
 def load_library(path: str | Path) -> Operators:
-    """The operators of a compiled library, by attribute and by name, even if there is only one. Otherwise as `load`."""
+    """Load a compiled library, as `load` does, but return an `Operators` even if there is only one operator."""
     try:
         found = _loaded("load_library: path", path)
     except CatenError as problem:
@@ -200,7 +207,7 @@ def _loaded(name: str, path: str | Path) -> Operator | Operators:
 
 
 def _foreign(path: Path, described: Path) -> Operator | Operators:
-    """A library that is no shared one: the runtime that its manifest names loads it."""
+    """A library that is not a shared library: the runtime that its manifest names loads it."""
     if not path.is_file():
         raise error("E661", f"cannot read {path}: {'it is no file' if path.exists() else 'there is no such file'}")
     try:
@@ -221,7 +228,7 @@ def _foreign(path: Path, described: Path) -> Operator | Operators:
 
 
 def options_of(function: str, **given: object) -> Options:
-    """The options of a call. UsageError E668 for a wrong value, which it names."""
+    """The options of a call. UsageError E668 for a wrong value; the message names the parameter."""
     fields = {}
     for parameter, value in given.items():
         field, reader = FIELDS[parameter]
@@ -230,7 +237,7 @@ def options_of(function: str, **given: object) -> Options:
 
 
 def read(spec: str | Path) -> SpecText:
-    """A spec from its file, or from its text."""
+    """A spec from its file, or from its text. CatenError if the file cannot be read."""
     if isinstance(spec, str) and is_text(spec):
         return decode(STRING, spec.encode("utf-8", "surrogatepass"))
     from .frontend.spec import read_spec
@@ -238,12 +245,12 @@ def read(spec: str | Path) -> SpecText:
 
 
 def is_text(spec: str | Path) -> bool:
-    """True for the text of a spec, False for its file."""
+    """True for the text of a spec, False for the name of its file."""
     return isinstance(spec, str) and ("\n" in spec or spec.lstrip().startswith("("))
 
 
 def warn(diagnostic: Diagnostic) -> None:
-    """A warning, at the line of the user's call."""
+    """Show a CatenWarning at the line of the user's call."""
     hint = f" ({diagnostic.hint})" if diagnostic.hint else ""
     own, outermost, level = os.path.dirname(__file__), 0, 0
     frame: FrameType | None = sys._getframe(0)

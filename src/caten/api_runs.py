@@ -1,4 +1,4 @@
-"""Specs tested, measured and tuned from Python: what `caten test`, `caten bench` and `caten tune` do."""
+"""Test, measure and tune specs from Python, as `caten test`, `caten bench` and `caten tune`."""
 from __future__ import annotations
 
 import os
@@ -35,14 +35,14 @@ def test(spec: Spec | Specs, runtime: str = "clang", config: Mapping[str, Any] |
          cache: bool = True) -> TestResults:
     """Run the test cases of specs, each in a child process, as `caten test`.
 
-    `spec`: the file of a spec, its text, a folder of specs, or a list of these; each file is tested separately, and
-    one with errors counts as failed. `only`: the operators or cases to run; `tags`: only cases with one of these tags;
-    `jobs`: how many files are tested at the same time; `seed`: of the random inputs; `grad=True` tests the gradients of
-    the operators, against central differences in float64, instead of their results. The other parameters are those of
-    `compile`.
+    `spec`: the file of a spec, its text, a folder of specs, or a list of these. Each file is tested separately, and a
+    file with errors counts as failed. `only`: the names of the operators or cases to run; `tags`: run only cases with
+    one of these tags; `jobs`: the number of files that are tested in parallel; `seed`: the seed of the random inputs;
+    `grad=True`: test the gradients of the operators, against central differences in float64, instead of their results.
+    The other parameters are those of `compile`.
 
     Raises UsageError for an option with a wrong value and for a file that does not exist, and NothingMatched (E835) if
-    `only` and `tags` select nothing. A case that fails raises nothing: see `.passed`."""
+    `only` and `tags` select nothing. A case that fails raises nothing: see `TestResults.passed`."""
     try:
         given = argument_checks.specs("test: spec", spec)
         options = options_of("test", runtime=runtime, config=config, opt=opt, only=only, seed=seed,
@@ -66,13 +66,14 @@ def bench(spec: Spec | Specs, runtime: str | Sequence[str] = "clang", config: Ma
           cache: bool = True) -> BenchResults:
     """Measure the operators of specs, as `caten bench`: a row for each operator, setting and runtime.
 
-    `runtime`: one runtime, or a list of them, which are measured in alternation. `sizes`: sizes and scalars by name to
-    measure at, or a list of such dicts; without it [bench.sizes], or the largest test case. `rounds`: the number of
-    samples, at least 3; `batch`: the duration of a sample in seconds; `retakes`: how often a sample is repeated if
-    other processes used the CPU meanwhile; `limits`: also measure the peak of the machine. The other parameters are
-    those of `compile`.
+    `runtime`: one runtime, or a list of them, which are measured in alternation. `sizes`: the sizes and scalars to
+    measure at, by name, or a list of such dicts; the default is [bench.sizes], or the largest test case. `rounds`: the
+    number of samples, at least 3; `batch`: the duration of a sample in seconds; `retakes`: how often a sample is
+    repeated if other processes used the CPU meanwhile; `limits`: also measure the peak FLOP/s and memory bandwidth of
+    the machine (`BenchResults.limits`). The other parameters are those of `compile`.
 
-    Raises CatenError for a spec with errors, E840 for a kernel that crashes, ToolError if the compiler fails."""
+    Times are in seconds. Raises CatenError for a spec with errors and E840 for a kernel that crashes or exceeds the
+    time limit, UsageError for an option with a wrong value, and ToolError if the host compiler is missing or fails."""
     try:
         given = argument_checks.specs("bench: spec", spec)
         names = argument_checks.listed("bench: runtime", runtime, argument_checks.path, RUNTIMES) if isinstance(
@@ -96,14 +97,15 @@ def tune(spec: Spec | Specs, runtime: str = "clang", config: Mapping[str, Any] |
          only: Sequence[str] = (), seed: int = 0, bounds_check: bool = True, reassociate: bool = True,
          include_dirs: Sequence[Spec] = (), cache: bool = True) -> tuple[TuneResult, ...]:
     """Search for schedules that are faster on this machine than those of opt=2, as `caten tune`, and record them for
-    opt=3: a result for each operator.
+    opt=3. Returns a result for each operator.
 
-    `sizes`: sizes and scalars by name to tune for, or a list of such dicts; without it [bench.sizes], or the largest
-    test case. `budget`: how long to search, in seconds for each operator. `beside`: put the records beside the specs,
+    `sizes`: the sizes and scalars to tune for, by name, or a list of such dicts; the default is [bench.sizes], or the
+    largest test case. `budget`: the time for each operator, in seconds. `beside`: write the records next to the specs,
     as NAME.tune.json, instead of into the cache. The other parameters are those of `compile`.
 
-    KeyboardInterrupt ends the search; what it found is recorded. Raises CatenError for a spec with errors, E842 for a
-    kernel that cannot be measured, ToolError if the compiler fails."""
+    KeyboardInterrupt ends the search; the best schedules found so far are recorded first. Raises CatenError for a spec
+    with errors and E842 for a kernel that cannot be measured, UsageError for an option with a wrong value, and
+    ToolError if the host compiler is missing or fails."""
     try:
         given = argument_checks.specs("tune: spec", spec)
         options = options_of("tune", runtime=runtime, config=config, opt=2, only=only, seed=seed,
@@ -125,7 +127,7 @@ def _library(texts: Sequence[SpecText], options: Options, heard: Warn = warn) ->
 
 
 def _below(spec: Spec) -> list[Spec]:
-    """A text, a file, or the specs in a folder. UsageError E001 if there is no such file."""
+    """The text or file itself, or the specs in a folder. UsageError E001 if there is no such file."""
     if is_text(spec):
         return [spec]
     found: list[Spec] = [Path(name) for name in expanded([str(spec)])]

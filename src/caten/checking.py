@@ -19,8 +19,9 @@ from .testing.spec_tests import check_tests
 
 @frozen
 class Checked:
-    """An operator without errors. `at_entry`: the number of conditions that a call checks before its loops; `in_loops`:
-    the texts of those that it checks inside its loops, by their number."""
+    """The result of `check` for an operator without errors. `name`: its name; `at_entry`: the number of conditions that
+    a call checks before its loops; `in_loops`: the texts of the conditions that it checks inside its loops, by
+    number."""
 
     name: str
     at_entry: int

@@ -17,9 +17,9 @@ __all__ = ["CatenError", "Diagnostic", "NothingMatched", "OutOfMemory", "PartlyR
 
 
 class CatenError(Exception):
-    """An error with a message for the user: one or more diagnostics, whose text includes source lines and carets.
+    """An error with a message for the user: one or more diagnostics. Its text includes source lines and carets.
 
-    It can be pickled, with all attributes of a subclass: a worker process can pass it on."""
+    It can be pickled, with all attributes of a subclass, so that a worker process can pass it on."""
 
     exit_code = 1
 
@@ -57,23 +57,23 @@ class PartlyRefused(CatenError):
 
 
 class UsageError(CatenError):
-    """The command line is wrong by itself."""
+    """A wrong option, argument or file name, on the command line or in a call of a Python function (exit code 2)."""
 
     exit_code = 2
 
 
 class ToolError(CatenError):
-    """The host compiler or another tool of the runtime is missing or failed."""
+    """The host compiler or another tool of the runtime is missing or failed (exit code 3)."""
 
     exit_code = 3
 
 
 class OutOfMemory(CatenError, MemoryError):
-    """The memory that a call needs cannot be allocated."""
+    """The memory that a call needs cannot be allocated. It is also a MemoryError."""
 
 
 class NothingMatched(CatenError):
-    """No composite, case or test matched what was asked for."""
+    """No operator, test case or test has a given name or tag (exit code 5)."""
 
     exit_code = 5
 

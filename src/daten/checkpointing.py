@@ -1,4 +1,5 @@
-"""Checkpoints: parts of a graph that backward computes again instead of storing what is inside."""
+"""Gradient checkpointing: parts of a graph that backward computes again instead of storing their intermediate
+values."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -13,11 +14,12 @@ from .tensor import Tensor, tensor
 
 
 def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function, of which only the inputs are kept for the gradients: what lies between them and the results
-    takes no memory until backward comes to it, and is then computed a second time.
+    """Gradient checkpointing (Chen et al., Training deep nets with sublinear memory cost, 2016): only the inputs of
+    `function` are kept for the backward pass. Intermediate values are not stored; backward computes them a second time.
 
-    `function`: of tensors, to a tensor or a tuple of tensors; it is called once, also where it draws random numbers.
-    Tensors that it has otherwise, such as the parameters of a layer, have their gradients, too."""
+    `function` takes tensors and returns a tensor or a tuple of tensors. Python calls it once; the second time the graph
+    is repeated with the same random numbers. Tensors that it uses without taking them as arguments, such as the
+    parameters of a layer, get gradients too."""
     def kept(*inputs: Any) -> Any:
         given = [tensor(i) for i in inputs]
         for i in given:
@@ -33,8 +35,8 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Part:
-    """A part of a graph, from its inputs to its results. `given`: inputs; others are found, which were there before the
-    operator with the number `first`."""
+    """A part of a graph, from its inputs to its results. `given`: the arguments. Further inputs are the values that the
+    part reads and that operators with numbers below `first` made."""
 
     def __init__(self, results: Sequence[Ref], given: Sequence[Ref], first: int) -> None:
         def is_outside(r: Ref) -> bool:
@@ -49,8 +51,9 @@ class _Part:
                                                   and not isinstance(r.node, Constant)]]))
 
     def backward(self, before: Sequence[Ref], after: Sequence[Ref], seeds: Sequence[Ref]) -> list[Ref]:
-        """The gradients with respect to the inputs, from those of the results that are floats. The part is computed
-        again, from its inputs behind a barrier: after the seeds, and not merged with the first time."""
+        """The gradients with respect to the inputs. `seeds`: the gradients of the floating-point results. The part is
+        computed again from its inputs behind a barrier, so that this happens after the seeds are computed and is not
+        merged with the first computation."""
         barred = [*before[:self.given], *[s for s in seeds if not isinstance(s.node, Constant)]]
         apart = dict(zip(barred, called(Barrier(tuple([r.dtype for r in barred])), barred), strict=True))
         again = [apart.get(r, r) for r in before]

@@ -1,4 +1,4 @@
-"""The `daten` command: programs in TOML, run, trained and shown; text from GPT-2."""
+"""The `daten` command: run, train, show and compile programs in TOML, and generate text with GPT-2."""
 from __future__ import annotations
 
 import sys
@@ -21,7 +21,7 @@ OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, "-V", "--version", prog_name="daten", message="%(prog)s %(version)s")
 def cli() -> None:
-    """Graphs of operators: programs in TOML, forward and backward.
+    """Run, train and compile graphs of operators, which are programs in TOML.
 
     \b
       daten run program.toml --input X=x.npy
@@ -34,21 +34,26 @@ def _program(function: Callable[..., Any]) -> Callable[..., Any]:
     """The options that all commands over a program share."""
     for option in (
             click.option("--size", "sizes", multiple=True, metavar="NAME=N",
-                         help="an extent of inputs that are drawn; 32 without it"),
-            click.option("--weights", type=click.Path(exists=True, dir_okay=False), help="parameters, of train"),
-            click.option("--runtime", default="clang", show_default=True, help="the runtime, as of caten"),
+                         help="Set the size NAME of the random inputs. Default: 32. May be repeated."),
+            click.option("--weights", type=click.Path(exists=True, dir_okay=False),
+                         help="Read the parameters from this .safetensors file, which `daten train -o` writes."),
+            click.option("--runtime", default="clang", show_default=True,
+                         help="The target: the name of a runtime of caten, or the path of a runtime file."),
             click.argument("program", type=click.Path(allow_dash=True))):
         function = option(function)
     return function
 
 
-_forward = click.option("--forward", is_flag=True, help="without the gradients of the loss")
+_forward = click.option("--forward", is_flag=True, help="Leave out the gradients of the loss.")
 
 
 @cli.command()
 @_program
-@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="an input; the others are drawn")
-@click.option("-o", "output", type=click.Path(dir_okay=False), help="write the outputs to this .npz file")
+@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy",
+              help="Read an input from a .npy file. Other inputs are random (standard normal, seed 0); integer and "
+                   "bool inputs are 0.")
+@click.option("-o", "output", type=click.Path(dir_okay=False),
+              help="Write the outputs to this .npz file, by name. Without it they are printed.")
 def run(program: str, runtime: str, weights: str | None, sizes: Sequence[str], inputs: Sequence[str],
         output: str | None) -> None:
     """Compute the outputs of a program."""
@@ -71,13 +76,16 @@ def run(program: str, runtime: str, weights: str | None, sizes: Sequence[str], i
 @cli.command()
 @_program
 @click.option("--data", type=click.Path(exists=True, dir_okay=False),
-              help="a .npz file with an array for each input; [train] data names one beside the program")
-@click.option("--epochs", type=click.IntRange(1), help="instead of [train] epochs")
-@click.option("--find-nan", is_flag=True, help="a loss that is NaN ends it, and says which operator made one first")
-@click.option("-o", "output", type=click.Path(dir_okay=False), help="write the parameters to this .safetensors file")
+              help="The training data: a .npz file with an array for each input. The default is the file that "
+                   "[train] data names, in the folder of the program.")
+@click.option("--epochs", type=click.IntRange(1), help="The number of epochs. The default is [train] epochs.")
+@click.option("--find-nan", is_flag=True,
+              help="Stop when the loss is NaN, and report the first operator that produced a NaN.")
+@click.option("-o", "output", type=click.Path(dir_okay=False),
+              help="Write the parameters to this .safetensors file, after each epoch.")
 def train(program: str, runtime: str, weights: str | None, sizes: Sequence[str], data: str | None, epochs: int | None,
           find_nan: bool, output: str | None) -> None:
-    """Train the parameters of a program. After each epoch they are written, if -o names a file."""
+    """Train the parameters of a program on the arrays of --data. Prints the mean loss of each epoch, and its time."""
     from rich.console import Console
     from rich.progress import Progress
 
@@ -127,13 +135,13 @@ def _build(progress: Any, task: Any, name: str, done: int, of: int, what: str) -
 @cli.command()
 @_program
 @_forward
-@click.option("--html", type=click.Path(dir_okay=False), help="write a page of values, kernels and source")
-@click.option("--dot", type=click.Path(dir_okay=False), help="write the values and kernels, for Graphviz")
+@click.option("--html", type=click.Path(dir_okay=False), help="Write a page of values, kernels and source.")
+@click.option("--dot", type=click.Path(dir_okay=False), help="Write the values and kernels, for Graphviz.")
 def show(program: str, runtime: str, weights: str | None, sizes: Sequence[str], forward: bool, html: str | None,
          dot: str | None) -> None:
-    """List what runs: one kernel a line, with its operands, then arrays, memory and operations.
+    """List the kernels, one per line with its operands, and then the arrays, the memory and the operations.
 
-    A program with a loss is shown with the gradients of its parameters."""
+    For a program with a loss, the kernels of the gradients are included."""
     from .listing import listed
     made = _lowered(program, runtime, weights, sizes, forward)
     for one in made:
@@ -149,8 +157,8 @@ def show(program: str, runtime: str, weights: str | None, sizes: Sequence[str], 
 @_program
 @_forward
 def lower(program: str, runtime: str, weights: str | None, sizes: Sequence[str], forward: bool) -> None:
-    """Print a program as values, which `caten` takes: NAME_forward computes its outputs, NAME_backward its loss and the
-    gradient grad_W for each parameter W.
+    """Print the program in caten's tensor IR, which `caten schedule -` and `caten compile -` read: NAME_forward
+    computes the outputs, NAME_backward the loss and the gradient grad_W of each parameter W.
 
     \b
       daten lower mlp.toml | caten schedule - -o mlp.schedule.lisp
@@ -164,13 +172,13 @@ def lower(program: str, runtime: str, weights: str | None, sizes: Sequence[str],
 @click.argument("rest", nargs=-1, type=click.UNPROCESSED)
 def compile_(program: str, runtime: str, weights: str | None, sizes: Sequence[str], forward: bool,
              rest: Sequence[str]) -> None:
-    """Compile a program to a library with the functions NAME_forward and NAME_backward, its header and manifest; behind
-    PROGRAM come options of `caten compile`.
+    """Compile a program to a library with the functions NAME_forward and NAME_backward, and write its header and
+    manifest. After PROGRAM you can give options of `caten compile`.
 
     \b
       daten compile mlp.toml                                  mlp.so, mlp.h, mlp.json
       daten compile mlp.toml -o build/net.so -march=native
-      daten compile mlp.toml --emit=so,example                mlp_main.c, too, which calls both and checks itself
+      daten compile mlp.toml --emit=so,example                also mlp_main.c, which calls both and checks itself
     """
     sys.exit(_caten(_lowered(program, runtime, weights, sizes, forward), _stem(program), runtime, rest))
 
@@ -178,10 +186,12 @@ def compile_(program: str, runtime: str, weights: str | None, sizes: Sequence[st
 @cli.command()
 @_program
 @_forward
-@click.option("--trace", type=click.Path(dir_okay=False), help="write the run for the trace viewer of a browser")
+@click.option("--trace", type=click.Path(dir_okay=False),
+              help="Write the run as JSON for a trace viewer (chrome://tracing or ui.perfetto.dev).")
 def profile(program: str, runtime: str, weights: str | None, sizes: Sequence[str], forward: bool,
             trace: str | None) -> None:
-    """Time each kernel: its share, GFLOP/s and GB/s, and the share of what the machine could do."""
+    """Time each kernel. Prints its share of the time, its GFLOP/s and GB/s, and its speed in percent of the peak of the
+    machine."""
     from .profiling import profiled
     found = profiled(_lowered(program, runtime, weights, sizes, forward)[-1])
     for line in found.lines():
@@ -192,18 +202,24 @@ def profile(program: str, runtime: str, weights: str | None, sizes: Sequence[str
 
 @cli.command()
 @click.argument("tokens", nargs=-1, type=int, required=True)
-@click.option("--model", default="124M", show_default=True, help="124M, 355M, 774M or 1558M, or that of the weights")
+@click.option("--model", default="124M", show_default=True,
+              help="The size of the model: 124M, 355M, 774M or 1558M. With --weights it follows from the file.")
 @click.option("--weights", type=click.Path(exists=True, dir_okay=False),
-              help="published weights, a .safetensors file; without it they are drawn from the seed")
-@click.option("-n", "--count", default=20, show_default=True, help="how many tokens")
-@click.option("--temperature", default=0.0, show_default=True, help="0: always the likeliest")
-@click.option("--top-k", default=0, show_default=True, help="draw among this many likeliest; 0: among all")
-@click.option("--seed", default=0, show_default=True, help="of the draws")
+              help="The published weights of GPT-2, a .safetensors file. Without it the weights are random.")
+@click.option("-n", "--count", default=20, show_default=True, help="The number of new tokens.")
+@click.option("--temperature", default=0.0, show_default=True,
+              help="Divide the logits by this number before the softmax, and sample from it. 0: always the most likely "
+                   "token.")
+@click.option("--top-k", default=0, show_default=True,
+              help="Sample only from this number of most likely tokens. 0: from all.")
+@click.option("--seed", default=0, show_default=True, help="The seed of the sampling and of random weights.")
 @click.option("--dtype", type=click.Choice(["float32", "bfloat16", "float16"]), default="float32", show_default=True,
-              help="how weights and results are stored")
+              help="The element type of weights and results.")
 def generate(tokens: Sequence[int], model: str, weights: str | None, count: int, temperature: float, top_k: int,
              seed: int, dtype: str) -> None:
-    """Continue TOKENS with GPT-2, as numbers of its vocabulary, one a line; then tokens per second, on stderr."""
+    """Generate text with GPT-2. TOKENS are the token ids of the prompt. The new token ids are printed one per line, and
+    then the time of the first token and the speed in tokens per second, on stderr. Without --weights the weights are
+    random."""
     from . import random
     from .models.gpt2 import GPT2, SIZES, size_of
     from .weights import load
@@ -228,7 +244,7 @@ def generate(tokens: Sequence[int], model: str, weights: str | None, count: int,
 
 
 def _lowered(path: str, runtime: str, weights: str | None, sizes: Sequence[str], forward: bool) -> Sequence[Any]:
-    """The programs of values that compute the outputs, and the loss with its gradients."""
+    """The programs in tensor IR that compute the outputs, and the loss with its gradients."""
     from .lowering import lowered
     read = _read(path, runtime, weights)
     made = lowered(read, _drawn(read, sizes), _stem(path), not forward)
@@ -279,7 +295,7 @@ def _read(path: str, runtime: str, weights: str | None) -> Any:
 
 
 def _drawn(program: Any, sizes: Sequence[str]) -> dict[str, np.ndarray]:
-    """Inputs of drawn numbers; integers are 0."""
+    """Random inputs: standard normal, seed 0; integers and bools are 0."""
     extents = dict.fromkeys(program.sizes, 32) | {name: _count(name, value) for name, value in map(_pair, sizes)}
     for name in extents:
         if name not in program.sizes:

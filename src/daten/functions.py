@@ -1,4 +1,4 @@
-"""Gradients of functions: of functions of Python, by hand, and checked against differences."""
+"""Gradients of Python functions: derived, written by hand, and checked against finite differences."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -13,17 +13,18 @@ from .tensor import Tensor, gradients, tensor
 
 
 class Func(ABC):
-    """A function whose gradient is written by hand: a class with `forward` and `backward`, an object of which is
-    called. What `forward` does needs no gradient of its own."""
+    """A function whose gradient is written by hand. Derive a class with `forward` and `backward`, and call an instance
+    of it. The operators in `forward` need not be differentiable."""
 
     @abstractmethod
     def forward(self, *inputs: Tensor) -> Any:
-        """The result, or a tuple of results."""
+        """Return the output, or a tuple of outputs."""
 
     @abstractmethod
     def backward(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], grads: Sequence[Tensor]) -> Any:
-        """The gradients with respect to the inputs, None for those that have none, from those of the results that are
-        floats, in order."""
+        """Return one gradient for each input, of the shape of the input, or None for zeros. `grads` has one gradient
+        for each floating-point output, of its shape, in order. The backward pass raises ValueError if the number of
+        gradients is wrong."""
 
     def __call__(self, *inputs: Any) -> Any:
         given = [tensor(i) for i in inputs]
@@ -47,7 +48,8 @@ class Func(ABC):
 
 
 def grad(function: Callable[..., Tensor], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
-    """The function that computes the gradient of a number with respect to an argument, or a tuple of them."""
+    """A function that returns the gradient of `function`, which must return a scalar, with respect to argument number
+    `argnums`; for several numbers, a tuple of gradients. Each gradient has the shape of its argument."""
     def of(*inputs: Any) -> Any:
         given = [tensor(i) for i in inputs]
         numbers = [argnums] if isinstance(argnums, int) else list(argnums)
@@ -57,9 +59,11 @@ def grad(function: Callable[..., Tensor], argnums: int | Sequence[int] = 0) -> C
 
 
 def gradcheck(function: Callable[..., Tensor], inputs: Sequence[Any], rtol: float = 1e-6, step: float = 1e-3) -> float:
-    """The greatest difference between gradients and differences of the fourth order, over the greatest gradient of
-    each input; all in float64. `function`: to one tensor, of which the sum with drawn weights is differentiated.
-    ValueError if it is beyond `rtol`, with the input and the element."""
+    """Compare gradients with fourth-order central differences in float64, and return the largest relative error.
+
+    `function` returns one tensor; its sum with random weights is differentiated. `step`: the step of the differences.
+    The error of an element is relative to the largest gradient of its input, or to the finite difference if that is
+    larger. ValueError if it exceeds `rtol`; the message names the input and the element."""
     arrays = [np.asarray(i.numpy() if isinstance(i, Tensor) else i, np.float64) for i in inputs]
     given = [Tensor(a) for a in arrays]
     result = function(*given)

@@ -1,5 +1,5 @@
-"""Arrays that stay for long, such as weights, in huge pages: the processor's table of pages has few entries, and
-prefetching ends at the end of a page, so that weights that no cache holds are read 10 to 20 % faster."""
+"""Arrays that live long, such as weights, in huge pages: the TLB has few entries, and prefetching ends at the end of a
+page. Weights that are larger than the caches are read 10 to 20 % faster."""
 from __future__ import annotations
 
 import mmap

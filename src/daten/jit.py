@@ -1,4 +1,4 @@
-"""Functions of tensors that are traced once, and then only run."""
+"""`jit`: functions of tensors that are traced at the first call; later calls only run the compiled libraries."""
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -27,7 +27,7 @@ DynamicShapes = Mapping[str, Mapping[int, Var] | Sequence[Var | None]]
 
 
 class Jitted:
-    """A function that `jit` has made: `traces` by the kinds of its arguments."""
+    """A function made by `jit`. `traces`: its traces by the shapes, types and constants of the arguments."""
 
     def __init__(self, function: Callable[..., Any], dynamic_shapes: DynamicShapes | None = None) -> None:
         self.function = function
@@ -48,7 +48,7 @@ class Jitted:
         return known.run(arrays)
 
     def _of_many(self, inputs: Any, named: Any) -> Any:
-        """A call of a function that is traced once for many sizes."""
+        """A call of a function with sizes that vary."""
         arrays: list[np.ndarray] = []
         general, sizes = self.variable.of_call(inputs, named, arrays)
         special = {name: n for name, n in sizes.items() if n <= 1}      # an axis of 1 is repeated where others are not
@@ -64,7 +64,7 @@ class Jitted:
         return known.run(arrays, sizes)
 
     def _fitting(self, key: Hashable) -> _Traced | None:
-        """The trace with this key, if it is right for the tensors that stay, as they are now."""
+        """The trace with this key, if the tensors that it reads in each call still have their shapes and types."""
         known = self.traces.get(key)
         return known if known is not None and known.fits() else None
 
@@ -81,8 +81,8 @@ def jit(function: None = None, *, dynamic_shapes: DynamicShapes | None = None) -
 
 
 def jit(function: Callable[..., Any] | None = None, *, dynamic_shapes: DynamicShapes | None = None) -> Any:
-    """A function of tensors, traced at the first call with arguments of some shapes and types; from then on only the
-    libraries are called that it called, without its Python: a step of training, a token of a model.
+    """Trace `function` at the first call for each combination of argument shapes and types. Later calls run only the
+    compiled libraries and skip the Python code. Use it for a training step, or for the generation of one token.
 
         @jit
         def step(x, y):
@@ -91,20 +91,23 @@ def jit(function: Callable[..., Any] | None = None, *, dynamic_shapes: DynamicSh
             optimizer.step(loss)
             return loss
 
-    Arguments are tensors and arrays, and tuples, lists and dicts of them; others must be hashable, and are constants of
-    a trace. It returns tensors, in such structures too. Parameters, buffers and the states of optimizers are read anew
-    each time, and so are learning rates and random keys; other tensors and all Python are as in the first call.
-    `dynamic_shapes`: axes of arguments, by their names, whose extents vary (of each tensor in the argument): one trace
-    and one library are for all of them. A size that is 0 or 1 when it comes first has a trace for that value, in which
-    the others vary.
+    Arguments are tensors and arrays, and tuples, lists and dicts of them. Other arguments must be hashable; they are
+    constants of a trace. The function returns tensors, in such structures too. Parameters, buffers, states of
+    optimizers, learning rates and random keys are read again in each call; all other tensors, and all results of Python
+    code, are those of the first call.
+
+    `dynamic_shapes`: for arguments by name, the axes whose extents vary, of each tensor in the argument. One trace and
+    one library serve all values of these sizes. If a size is 0 or 1 at the first call, that trace is for this value
+    only; the other sizes still vary.
 
         n = Var("n", 1, 4096)
 
         @jit(dynamic_shapes={"x": {0: n}, "mask": (n, n)})
         def attend(x, mask): ...
 
-    TypeError where the function asks for the value of a tensor that differs from call to call; ValueError where it asks
-    so for a size, where a size is not in the range of its Var, and where a gradient is left in a parameter."""
+    Raises TypeError if the function asks for the value of a tensor that differs from call to call. Raises ValueError if
+    it asks for the value of such a size, if a size is outside the range of its Var, and if a parameter has a gradient
+    at the end of the function."""
     if function is None:
         return partial(Jitted, dynamic_shapes=dynamic_shapes)
     return Jitted(function, dynamic_shapes)
@@ -145,8 +148,8 @@ class VariableShapes:
         return [*found, *named.items()]
 
     def of_call(self, inputs: Any, named: Any, arrays: list[np.ndarray]) -> tuple[Hashable, dict[str, int]]:
-        """What the trace of a call depends on beside the sizes that vary, and these. The arrays in the arguments are
-        added to `arrays`."""
+        """The key of the trace of a call, without the sizes that vary, and the values of these. The arrays in the
+        arguments are appended to `arrays`."""
         values: dict[str, int] = {}
         kinds = []
         for name, argument in self.arguments(inputs, named):
@@ -195,11 +198,11 @@ class _Traced:
     is_general: bool
 
     def fits(self) -> bool:
-        """Have the tensors that stay the shapes and types that they had?"""
+        """Do the tensors that are read in each call still have their shapes and types?"""
         return all((r := t._ref).shape == shape and r.dtype == dtype for t, shape, dtype in self.shapes)
 
     def run(self, arrays: Sequence[np.ndarray], sizes: Mapping[str, int] | None = None) -> Any:
-        """Do it again."""
+        """Run the steps of the trace with new arrays; the result of the function."""
         now = Replay(arrays, sizes or {})
         for step in self.trace.steps:
             step(now)
@@ -263,7 +266,7 @@ def _leaf(array: np.ndarray) -> Ref:
 
 
 def _flat(value: Any, arrays: list[np.ndarray], of_shape: bool = True) -> Hashable:
-    """What the trace of a call depends on. The arrays in it are added to `arrays`. `of_shape`: their shapes too."""
+    """The key of the trace of a call. The arrays in it are appended to `arrays`. `of_shape`: with their shapes."""
     match value:
         case Tensor():
             arrays.append(kept_array(value))
@@ -281,7 +284,7 @@ def _flat(value: Any, arrays: list[np.ndarray], of_shape: bool = True) -> Hashab
 
 
 def _mapped(value: Any, kind: Any, change: Callable[[Any], Any]) -> Any:
-    """A structure with other values in the place of some."""
+    """A structure of the same form, in which `change` replaces the values of a kind."""
     match value:
         case _ if isinstance(value, kind):
             return change(value)

@@ -1,9 +1,9 @@
-"""Functions of NumPy over tensors: `np.exp(x)`, `np.concatenate([x, y], axis=1)`. NumPy asks for them here, by its
-protocols `__array_ufunc__` and `__array_function__`.
+"""NumPy's functions on tensors: `np.exp(x)`, `np.concatenate([x, y], axis=1)`. NumPy calls this module by its protocols
+`__array_ufunc__` and `__array_function__`.
 
-So programs that are written for arrays are graphs. A number that NumPy computes, as np.sqrt(2 / np.pi), has no type of
-its own, as if it were a number of Python: in NumPy it would make float64 of float32. What no operator computes NumPy
-computes at once, from the values.
+So a program that is written for arrays builds a graph. A NumPy scalar, such as the result of np.sqrt(2 / np.pi), does
+not change the type of a tensor, as if it were a Python number; in NumPy it would turn float32 into float64. If the
+library has no operator for a function, NumPy computes it immediately, from the values.
 """
 from __future__ import annotations
 

@@ -1,14 +1,16 @@
-"""Optimizers: parameters and their gradients to new parameters, in the library that computes the gradients.
+"""Optimizers. They compute the new parameters in the same library as the gradients.
 
     optimizer = AdamW(parameters, lr=1e-3)
     loss.backward()
     optimizer.step(loss)                 # computes the loss, the gradients and the new parameters at once
 
-Learning rates are inputs of the library: `optimizer.lr = 1e-4`, a schedule, compiles nothing.
+The learning rate is an input of the library: setting `optimizer.lr = 1e-4`, as a schedule does, compiles nothing.
 
-Of parameters of 16 bits (`module.to("bfloat16")`) the optimizer keeps what rounding takes from them, so that steps
-smaller than the last bit count: the parameter and its rest together are a float32, as the states are (mixed precision;
-Micikevicius et al., Mixed precision training, 2018).
+For 16-bit parameters (`module.to("bfloat16")`) the optimizer keeps the rounding error in float32, so that updates
+smaller than one ulp are not lost: parameter plus rounding error is the float32 master weight. The optimizer states are
+float32, too (Micikevicius et al., Mixed precision training, 2018).
+
+In the formulas, p is a parameter, g its gradient, and t the number of the step, from 1.
 """
 from __future__ import annotations
 
@@ -33,10 +35,11 @@ _WITH_NEXT_STEP: WeakValueDictionary[int, Tensor] = WeakValueDictionary()       
 
 
 class Optimizer(ABC):
-    """What all have in common. `parameters`: tensors that require gradients; `lr`: the learning rate; `rests`: what
-    rounding took from those of 16 bits."""
+    """The base class of the optimizers. `parameters`: tensors that require gradients, else ValueError; `lr`: the
+    learning rate, which may be changed between steps; `steps`: the number of steps so far; `rests`: the rounding errors
+    of 16-bit parameters, by their position."""
 
-    states = 0                                              # arrays that are kept for each parameter
+    states = 0                                              # the number of state arrays for each parameter
 
     def __init__(self, parameters: Sequence[Tensor], lr: float, weight_decay: float = 0.0) -> None:
         self.parameters, self.lr, self.weight_decay = list(parameters), lr, weight_decay
@@ -48,8 +51,8 @@ class Optimizer(ABC):
         self.rests = {n: _zeros(p) for n, p in enumerate(self.parameters) if computed(p._ref.dtype) != p._ref.dtype}
 
     def step(self, *others: Tensor) -> None:
-        """Change each parameter that has a gradient, and forget the gradients. `others`, such as the loss, are computed
-        in the same call."""
+        """Update each parameter that has a gradient, and set its gradient to None. `others`, such as the loss, are
+        computed in the same call of the library."""
         happens(self._count)
         numbers: dict[tuple[str, str], Tensor] = {}
         waiting = list(_WITH_NEXT_STEP.values())
@@ -72,12 +75,12 @@ class Optimizer(ABC):
             _WITH_NEXT_STEP.pop(id(t), None)
 
     def _kept(self, n: int) -> list[Tensor]:
-        """The arrays that are kept for a parameter."""
+        """The state arrays of a parameter, with its rounding error."""
         return [*self.kept[n], self.rests[n]] if n in self.rests else self.kept[n]
 
     def _changed(self, n: int, p: Tensor, gradient: Tensor, numbers: dict[tuple[str, str], Tensor]
                  ) -> tuple[Tensor, list[Tensor]]:
-        """The new parameter and the new values of what is kept for it."""
+        """The new parameter and its new state arrays, with its new rounding error."""
         rest = self.rests.get(n)
         if rest is None:
             return self.changed(p, gradient, self.kept[n], partial(_number, numbers, p))
@@ -91,21 +94,22 @@ class Optimizer(ABC):
 
     @abstractmethod
     def changed(self, p: Tensor, gradient: Tensor, states: list[Tensor], number: Any) -> tuple[Tensor, list[Tensor]]:
-        """The new parameter and the new states. `number(name, function)`: a number that may differ from step to
-        step."""
+        """The new parameter and its new states. `number(name, function)`: a scalar tensor with the value of
+        `function()`, which is evaluated in each step; parameters of one type share those with the same name."""
 
     def zero_grad(self) -> None:
-        """Forget the gradients."""
+        """Set the gradients of all parameters to None. `step` does it, too."""
         for p in self.parameters:
             p.grad = None
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """The arrays that are kept for the parameters, and the number of steps."""
+        """The number of steps ("steps"), and the state arrays of each parameter: "0.1" is array 1 of parameter 0."""
         return {"steps": np.asarray(self.steps)} | {f"{n}.{k}": kept.numpy() for n in range(len(self.parameters))
                                                     for k, kept in enumerate(self._kept(n))}
 
     def load_state_dict(self, values: Mapping[str, np.ndarray]) -> None:
-        """Go on where the optimizer was that gave this state. ValueError if it is of other parameters."""
+        """Restore the state that `state_dict` returned. ValueError if the names or shapes do not match the parameters
+        of this optimizer."""
         own = {f"{n}.{k}": kept for n in range(len(self.parameters)) for k, kept in enumerate(self._kept(n))}
         if own.keys() | {"steps"} != values.keys() or any(k.shape != values[n].shape for n, k in own.items()):
             raise ValueError("this is the state of an optimizer of other parameters")
@@ -115,8 +119,9 @@ class Optimizer(ABC):
 
 
 class SGD(Optimizer):
-    """Stochastic gradient descent: v = momentum · v + g; p -= lr · v. With `nesterov`, p -= lr · (g + momentum · v)
-    (Sutskever et al., On the importance of initialization and momentum in deep learning, 2013)."""
+    """Stochastic gradient descent with momentum: v = momentum · v + g; p -= lr · v. With `nesterov`, p -= lr · (g +
+    momentum · v) (Sutskever et al., On the importance of initialization and momentum in deep learning, 2013).
+    `weight_decay` · p is added to the gradient."""
 
     states = 1
 
@@ -138,7 +143,10 @@ class SGD(Optimizer):
 
 
 class Adam(Optimizer):
-    """Adam (Kingma and Ba, 2015); `weight_decay` is added to the gradient."""
+    """Adam (Kingma and Ba, 2015), with (β₁, β₂) = `betas`: m = β₁ m + (1 - β₁) g; v = β₂ v + (1 - β₂) g²;
+    p -= lr · m̂ / (sqrt(v̂) + eps), where m̂ = m / (1 - β₁ᵗ) and v̂ = v / (1 - β₂ᵗ).
+
+    `weight_decay` · p is added to the gradient; `AdamW` decouples it."""
 
     states = 2
     decoupled = False
@@ -161,7 +169,8 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam with a weight decay of its own (Loshchilov and Hutter, Decoupled weight decay regularization, 2019)."""
+    """Adam with decoupled weight decay (Loshchilov and Hutter, Decoupled weight decay regularization, 2019):
+    p -= lr · weight_decay · p, beside the step of Adam."""
 
     decoupled = True
 
@@ -171,7 +180,8 @@ class AdamW(Adam):
 
 
 class Lion(Optimizer):
-    """The sign of an interpolated momentum (Chen et al., Symbolic discovery of optimization algorithms, 2023)."""
+    """Lion (Chen et al., Symbolic discovery of optimization algorithms, 2023), with (β₁, β₂) = `betas`:
+    p -= lr · (sign(β₁ m + (1 - β₁) g) + weight_decay · p); m = β₂ m + (1 - β₂) g."""
 
     states = 1
 
@@ -190,14 +200,15 @@ class Lion(Optimizer):
 
 
 def with_next_step(tensor: Tensor, value: Tensor) -> None:
-    """Give a tensor a new value, which is computed with the next step: the running statistics of a layer."""
+    """Give a tensor a new value, which is computed in the call of the next step; layers use it for running averages."""
     tensor._ref = value._ref
     _WITH_NEXT_STEP[id(tensor)] = tensor
 
 
 def cosine(peak: float, steps: int, warmup: int = 0, last: float = 0.0) -> Callable[[int], float]:
-    """A schedule of the learning rate: it rises to `peak` in `warmup` steps, then falls as half a cosine to `last`
-    (Loshchilov and Hutter, SGDR, 2017)."""
+    """A cosine learning-rate schedule with linear warm-up (Loshchilov and Hutter, SGDR, 2017), as a function of the
+    step number, from 0: `optimizer.lr = schedule(step)`. The rate rises to `peak` in `warmup` steps, then falls to
+    `last` at step `steps`, which includes the warm-up, and stays there."""
     def rate(step: int) -> float:
         if step < warmup:
             return peak * (step + 1) / warmup
@@ -207,7 +218,9 @@ def cosine(peak: float, steps: int, warmup: int = 0, last: float = 0.0) -> Calla
 
 
 def linear(peak: float, steps: int, warmup: int = 0, last: float = 0.0) -> Callable[[int], float]:
-    """A schedule of the learning rate: it rises to `peak` in `warmup` steps, then falls evenly to `last`."""
+    """A linear learning-rate schedule with linear warm-up, as a function of the step number, from 0. The rate rises to
+    `peak` in `warmup` steps, then falls linearly to `last` at step `steps`, which includes the warm-up, and stays
+    there."""
     def rate(step: int) -> float:
         if step < warmup:
             return peak * (step + 1) / warmup
@@ -216,8 +229,9 @@ def linear(peak: float, steps: int, warmup: int = 0, last: float = 0.0) -> Calla
 
 
 def clip_norm(parameters: Sequence[Tensor], greatest: float) -> Tensor:
-    """Scale the gradients of all parameters so that their norm together is at most `greatest`; returns the norm that
-    they have."""
+    """Scale the gradients in place so that their global L2 norm is at most `greatest`. Returns the norm before scaling,
+    a scalar tensor. Call it between `backward` and `step`. (Pascanu et al., On the difficulty of training recurrent
+    neural networks, 2013.)"""
     gradients = [p.grad for p in parameters if p.grad is not None]
     if not gradients:
         return Tensor(0.0)
@@ -234,7 +248,7 @@ def clip_norm(parameters: Sequence[Tensor], greatest: float) -> Tensor:
 
 
 def _number(known: dict[tuple[str, str], Tensor], like: Tensor, name: str, value: Callable[[], float]) -> Tensor:
-    """A number of a step: one for all parameters of a type."""
+    """A scalar that is evaluated in each step: one tensor for all parameters of a type."""
     dtype = like._ref.dtype
     if (name, dtype) not in known:
         known[name, dtype] = Tensor(drawn(lambda: np.asarray(value(), numpy_dtype(dtype)), dtype))

@@ -1,5 +1,5 @@
-"""Random numbers that a seed determines: keys for the library's operators of random numbers (Threefry), and parameters
-of new layers."""
+"""Random numbers that follow from a seed: keys for the random operators of the library (Threefry; Salmon et al.,
+Parallel random numbers: as easy as 1, 2, 3, 2011), and the first values of parameters."""
 from __future__ import annotations
 
 from functools import cached_property
@@ -18,19 +18,19 @@ class Source:
 
     @cached_property
     def numbers(self) -> np.random.Generator:
-        """NumPy's, which is slow to import and made when it is first used."""
+        """The generator of NumPy, made when it is first used, because it is slow to import."""
         return np.random.default_rng(self._seed)
 
     def key(self) -> Tensor:
-        """A new key for an operator such as `dropout`: two numbers of 32 bits."""
+        """A new key for an operator such as `dropout`: uint32[2]."""
         return Tensor(drawn(lambda: self.numbers.integers(0, 1 << 32, 2, np.uint32), "u32"))
 
     def uniform(self, shape: tuple[int, ...], bound: float, dtype: str = "float32") -> np.ndarray:
-        """Numbers between -bound and bound."""
+        """Numbers that are uniformly distributed in [-bound, bound)."""
         return self.numbers.uniform(-bound, bound, shape).astype(dtype)
 
     def normal(self, shape: tuple[int, ...], deviation: float, dtype: str = "float32") -> np.ndarray:
-        """Normal numbers around 0."""
+        """Normally distributed numbers with mean 0 and this standard deviation."""
         return (self.numbers.standard_normal(shape) * deviation).astype(dtype)
 
 
@@ -38,10 +38,10 @@ _CURRENT = [Source(0)]
 
 
 def seed(number: int) -> None:
-    """Begin the sequence of random numbers that this seed determines. A process begins with 0."""
+    """Set the seed of the random numbers of new parameters and of dropout. The default seed is 0."""
     _CURRENT[0] = Source(number)
 
 
 def current() -> Source:
-    """The sequence that layers and dropout draw from."""
+    """The source of the random numbers of layers and dropout."""
     return _CURRENT[0]

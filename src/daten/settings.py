@@ -1,4 +1,4 @@
-"""For what machine graphs are compiled."""
+"""The runtime and options with which graphs are compiled."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -12,15 +12,16 @@ _CURRENT: list[Options] = []
 
 
 def options() -> Options:
-    """Those of `use`, or the defaults and the environment."""
+    """The options of the last call of `use`; before any, the defaults and the environment."""
     if not _CURRENT:
         _CURRENT.append(options_of("compile"))
     return _CURRENT[-1]
 
 
 def use(runtime: str = "clang", **more: Any) -> None:
-    """Compile graphs for a runtime, with options of `caten.compile` such as `config` and `opt`. What is compiled
-    already for another one is forgotten. TypeError for an option that there is not."""
+    """Compile graphs for this runtime from now on, with options of `caten.compile` such as `config` and `opt`. Every
+    graph and every `jit` trace compiled before is dropped, and compiled again when it is needed. TypeError for an
+    unknown option, UsageError E668 for a wrong value."""
     for name in more:
         if name not in FIELDS:
             raise TypeError(f"use() has no option '{name}'; the options are {', '.join(sorted(FIELDS))}")
@@ -30,5 +31,5 @@ def use(runtime: str = "clang", **more: Any) -> None:
 
 
 def forgotten_by_use(forget: Callable[[], None]) -> None:
-    """To be called when the options change."""
+    """Register a function that `use` calls after it changed the options."""
     _FORGOTTEN.append(forget)

@@ -1,4 +1,4 @@
-"""Sizes that differ from call to call, in a function that `jit` traces once for all of them: `Var`, and arithmetic."""
+"""Sizes that vary between the calls of a function that `jit` traces once: `Var`, and arithmetic with such sizes."""
 from __future__ import annotations
 
 import operator
@@ -19,8 +19,9 @@ MOST = (1 << 31) - 1
 
 @dataclass(frozen=True)
 class Var:
-    """A size of any value from `low` to `high`, an axis of arguments: `jit(f, dynamic_shapes={"x": {0: Var("n", 1,
-    4096)}})`. Axes with the same Var have the same extent."""
+    """A size that varies from `low` to `high`, both included, as the extent of axes of arguments:
+    `jit(f, dynamic_shapes={"x": {0: Var("n", 1, 4096)}})`. Axes with the same Var have the same extent. ValueError if
+    `name` is not an identifier or the range is not within 0 to 2^31 - 1."""
 
     name: str
     low: int = 0

@@ -1,4 +1,4 @@
-"""Lazy tensors: what is done with them is a graph, which is compiled and run when a value is asked for."""
+"""Lazy tensors: operators on them build a graph, which is compiled and run when a value is needed."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
@@ -33,15 +33,17 @@ POWER_BITS = 6                  # of an exponent of integers: from 64 on, only p
 
 
 class Tensor:
-    """An array, or what will be one. `Tensor([[1.0, 2.0]])`; `requires_grad=True`: `backward` computes its gradient,
-    which is then `.grad`."""
+    """A lazy array: its elements are computed when they are needed. `Tensor([[1.0, 2.0]])` makes one from numbers. With
+    `requires_grad=True`, `backward` adds the gradient with respect to it to its attribute `grad`, which is None
+    before."""
 
     __array_priority__ = 1000
     __hash__ = object.__hash__
 
     def __init__(self, data: Any, dtype: Any = None, requires_grad: bool = False) -> None:
-        """`data`: an array, or numbers; numbers of Python are float32, int64 or bool. An array of another library comes
-        by DLPack or the buffer protocol, and is copied."""
+        """`data`: an array, a number, or nested lists of numbers. Python floats become float32, integers int64 and
+        bools bool. Arrays of other libraries are copied; they need DLPack or the buffer protocol. `dtype`: convert the
+        elements to this type."""
         ref = (data._ref if isinstance(data, Tensor) else data if isinstance(data, Ref) else
                leaf(data, dtype, stays=requires_grad))
         self._ref: Ref = ref if dtype is None else cast(ref, type_named(dtype))
@@ -54,7 +56,8 @@ class Tensor:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The extents. In a function that `jit` traces for many sizes, those that vary are symbolic: formulas."""
+        """The extents. In a function that `jit` traces for many sizes, extents that vary are symbolic: formulas of
+        sizes."""
         return shape_of(self._ref)
 
     @property
@@ -74,43 +77,44 @@ class Tensor:
 
     @property
     def T(self) -> Tensor:
-        """The transpose of a matrix."""
+        """The tensor with its axes in reverse order; for a matrix, the transpose."""
         return self.transpose()
 
     @property
     def mT(self) -> Tensor:
-        """The transposes of a stack of matrices."""
+        """The tensor with its last two axes exchanged: the transpose of each matrix. ValueError for fewer than two
+        axes."""
         if self.ndim < 2:
             raise ValueError(f"{self!r} is no matrix")
         return self.transpose(*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
 
     @property
     def real(self) -> Tensor:
-        """The real parts; of real numbers the tensor itself."""
+        """The real parts. For a real type, the tensor itself."""
         return one("real", self) if self.dtype.kind == "complex" else self
 
     @property
     def imag(self) -> Tensor:
-        """The imaginary parts; of real numbers zeros."""
+        """The imaginary parts. For a real type, zeros."""
         return one("imag" if self.dtype.kind == "complex" else "zeros_like", self)
 
     @property
     def itemsize(self) -> int:
-        """The bytes of an element."""
+        """The size of an element in bytes."""
         return numpy_dtype(self._ref.dtype).itemsize
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all elements."""
+        """The size of all elements in bytes."""
         return self.size * self.itemsize
 
     @property
     def device(self) -> str:
-        """Where it is: "cpu"."""
+        """The device of the tensor, which is always "cpu"."""
         return "cpu"
 
     def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:
-        """The tensor itself: there is one device, "cpu"."""
+        """The tensor itself, because there is only one device, "cpu". ValueError for another device or a stream."""
         if device != "cpu" or stream is not None:
             raise ValueError(f"there is one device, 'cpu', without streams: not {device!r}")
         return self
@@ -124,7 +128,8 @@ class Tensor:
     # ---- its value
 
     def numpy(self) -> np.ndarray:
-        """The array, computed if it is not there. TypeError inside of a function that `jit` traces."""
+        """The elements as a NumPy array, which are computed if they are not known. TypeError inside a function that
+        `jit` traces, if the value differs from call to call."""
         trace = ACTIVE.get()
         if trace is not None and trace.knows(self._ref.array) and not isinstance(self._ref.node, Constant):
             raise TypeError(f"{self!r} has another value each time: jit runs the function for the first time, and only "
@@ -133,16 +138,16 @@ class Tensor:
         return _array(self._ref)
 
     def realize(self) -> Tensor:
-        """Compute it now."""
+        """Compute the elements now. Returns the tensor."""
         run([self._ref])
         return self
 
     def item(self) -> Any:
-        """The only element, as a number of Python."""
+        """The only element, as a Python number. ValueError if there are several."""
         return self.numpy().item()
 
     def tolist(self) -> Any:
-        """The elements, in lists."""
+        """The elements as nested lists of Python numbers."""
         return self.numpy().tolist()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -209,7 +214,7 @@ class Tensor:
         return self.shape[0]
 
     def detach(self) -> Tensor:
-        """The same value, through which no gradient goes."""
+        """A tensor with the same elements, through which no gradient flows."""
         if self._ref.array is not None:
             return Tensor(Ref(Leaf(self._ref.array, self._ref.dtype)))
         (same,) = called(templates.of_body("return x0", [(self._ref.dtype, self._ref.shape)]), [self._ref])
@@ -218,8 +223,8 @@ class Tensor:
         return Tensor(same)
 
     def assign(self, value: Any) -> None:
-        """Give this tensor another value of its shape, converted to its element type. What was computed from it keeps
-        the old one."""
+        """Replace all elements by `value`, an array of the same shape, converted to the element type. Tensors that were
+        computed from this one keep their values. ValueError for another shape."""
         new = leaf(np.asarray(value), self.dtype, stays=True)
         if new.shape != self._ref.shape:
             raise ValueError(f"{self!r} cannot have a value of shape {new.shape}")
@@ -272,32 +277,33 @@ class Tensor:
         return one("logical_not" if self._ref.dtype == "bool" else "bitwise_not", self)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """The operators of the library are methods: `x.softmax(axis=1)`."""
+        """Each operator of caten's library is a method: `x.softmax(axis=1)`."""
         if name.startswith("_") or operator_library.find(name) is None:
             raise AttributeError(f"a Tensor has no {name!r}, and the library no such operator")
         return lambda *others, **attributes: apply(name, self, *others, **attributes)
 
     def transpose(self, *axes: int) -> Tensor:
-        """With the axes in another order; without one, backwards."""
+        """The tensor with its axes in the order `axes`; without `axes`, in reverse order."""
         return one("transpose", self, axes=axes or tuple(range(self.ndim))[::-1])
 
     def swapaxes(self, axis1: int, axis2: int) -> Tensor:
-        """With two axes exchanged."""
+        """The tensor with two axes exchanged."""
         order = list(range(self.ndim))
         order[axis1], order[axis2] = order[axis2], order[axis1]
         return self.transpose(*order)
 
     def copy(self) -> Tensor:
-        """The same elements: stores to one of the two do not change the other."""
+        """A tensor with the same elements. Assignments to elements of one of the two do not change the other."""
         self.recorded()
         return Tensor(self._ref)
 
     def ravel(self) -> Tensor:
-        """The elements along one axis."""
+        """All elements along one axis, in row-major order."""
         return self.reshape(-1)
 
     def reshape(self, *shape: Any) -> Tensor:
-        """The same elements in another shape; one extent may be -1."""
+        """The same elements in row-major order, in another shape. One extent may be -1: it follows from the number of
+        elements. ValueError if the number of elements differs."""
         given = shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence | np.ndarray) else shape
         wanted = tuple([e if isinstance(e, SymbolicSize) else int(e) for e in given])
         own = self.shape
@@ -317,7 +323,7 @@ class Tensor:
         return Tensor(reshaped(self._ref, tuple([int(value_of_all(e)) for e in wanted]), formulas))
 
     def astype(self, dtype: Any) -> Tensor:
-        """Converted to an element type."""
+        """The elements converted to this type."""
         own = type_named(dtype)
         self.recorded()
         return self if own == self._ref.dtype else Tensor(cast(self._ref, own))
@@ -327,21 +333,23 @@ class Tensor:
         return Tensor(indexing.taken(self._ref, at))
 
     def __setitem__(self, at: Any, value: Any) -> None:
-        """Change elements of this tensor: the ones that were computed from it keep what they have. The value is
-        converted to the element type of the tensor."""
+        """Change elements of this tensor to `value`, converted to its element type. Tensors that were computed from it
+        before keep their values."""
         given = tensor(value).astype(self.dtype)
         self._ref = indexing.stored(self._ref, at, given._ref)
 
     # ---- gradients
 
     def recorded(self) -> None:
-        """Remember a tensor that requires gradients: something is computed from it."""
+        """Note that something is computed from this tensor, if it requires gradients: `backward` then finds it."""
         if self.requires_grad and RECORDS.get():
             _RECORDED.add(self)
 
     def backward(self, gradient: Any = None) -> None:
-        """Add the gradient of this number, with respect to each tensor that `requires_grad`, to its `.grad`.
-        `gradient`: that of a number with respect to this tensor, if it is none."""
+        """Backpropagate from this scalar: add to `.grad` of each tensor with `requires_grad` that it depends on.
+
+        If this tensor is not a scalar, pass `gradient`: the gradient of a scalar with respect to this tensor, of the
+        same shape. ValueError if it is missing; CatenError E676 for an operator without gradient."""
         if gradient is None and self.shape:
             raise ValueError(f"backward of {self!r}: it is no number; give the gradient with respect to it")
         leaves = _RECORDED.reachable(self._ref)
@@ -350,13 +358,14 @@ class Tensor:
 
 
 def realize(*tensors: Tensor) -> None:
-    """Compute tensors at once, in one call of one library."""
+    """Compute several tensors together, in one call of one library: values that they share are computed once."""
     run([t._ref for t in tensors])
 
 
 @contextmanager
 def no_grad() -> Iterator[None]:
-    """Within it, no gradient goes through what is done, and what is computed keeps nothing of what it came from."""
+    """A context manager that switches off the recording of gradients: no gradient flows through the results computed
+    inside it, and a result releases its inputs once it is computed."""
     before = RECORDS.set(False)
     try:
         yield
@@ -365,8 +374,12 @@ def no_grad() -> Iterator[None]:
 
 
 def apply(name: str, *inputs: Any, **attributes: Any) -> Any:
-    """An operator of the library, applied to tensors, arrays and numbers. Sums of bools are integers, means of integers
-    are floats, as in NumPy."""
+    """Apply an operator of caten's library to tensors, arrays and numbers. `attributes`: those of the operator, by
+    name.
+
+    The result is a tensor, or a tuple of tensors if the operator has several outputs. As in NumPy, the sum of bools is
+    an integer, and the mean of integers is a float. CatenError for an unknown operator, and for operands that do not
+    fit its signature."""
     if name in OTHERWISE and inputs:
         first = tensor(inputs[0])
         kinds, wanted = OTHERWISE[name]
@@ -375,10 +388,11 @@ def apply(name: str, *inputs: Any, **attributes: Any) -> Any:
 
 
 def operator(spec: str | Path, name: str = "") -> Callable[..., Any]:
-    """An operator of a spec of one's own, to be applied to tensors: `decay = operator("decay.toml"); decay(x)`.
+    """A function that applies an operator of your own spec to tensors: `decay = operator("decay.toml"); decay(x)`.
 
-    `spec`: a file, or a text. `name`: of the operator, where the spec has several. Its gradient is made of its body, or
-    is that of its section [gradient]. Attributes are arguments by name. CatenError with what is wrong with the spec."""
+    `spec`: a file, or the text of a spec. `name`: the name of the operator, needed if the spec has several. The
+    function takes the attributes of the operator by name. The gradient is derived from the body, or taken from the
+    section [gradient]. CatenError with all errors in the spec; ValueError if `name` is missing or unknown."""
     from caten.frontend.spec import composites_of
     text = read(spec)
     names = [c.name for c in composites_of(text, options())[0]]
@@ -410,26 +424,26 @@ def _applied(spec: SpecText, name: str, inputs: Sequence[Any], attributes: dict[
 
 
 def one(name: str, *inputs: Any, **attributes: Any) -> Tensor:
-    """The only result of an operator."""
+    """Apply an operator that has one output."""
     made = apply(name, *inputs, **attributes)
     assert isinstance(made, Tensor)
     return made
 
 
 def _bits(integers: str, bools: str, a: Any, b: Any) -> Tensor:
-    """An operator that has one name for integers and another for bools."""
+    """Apply an operator that has one name for integers and another for bools."""
     known = a if isinstance(a, Tensor) else b
     return one(bools if known._ref.dtype == "bool" else integers, a, b)
 
 
 def _quotient(a: Any, b: Any) -> Tensor:
-    """a / b; integers become floats, as in NumPy."""
+    """a / b. Integers are converted to float64, as in NumPy."""
     return one("divide", *[v.astype("float64") if isinstance(v, Tensor) and DTYPES[v._ref.dtype].kind in
                             ("int", "uint", "bool") else v for v in (a, b)])
 
 
 def _power(a: Any, b: Any) -> Tensor:
-    """a ** b; of integers by squaring. What does not fit into the type has no defined value."""
+    """a ** b. For integers by repeated squaring; a result that does not fit into the type is undefined."""
     known = a if isinstance(a, Tensor) else b
     if DTYPES[known._ref.dtype].kind in ("float", "complex") or isinstance(a, float) or isinstance(b, float):
         return one("pow", a, b)
@@ -442,14 +456,14 @@ def _power(a: Any, b: Any) -> Tensor:
 
 
 def _same(a: Any, b: Any) -> tuple[Tensor, Tensor]:
-    """Two operands of one type."""
+    """Two operands, converted to their common type."""
     x, y = operands(templates.declaration_of(templates.library_spec("equal"), "equal"),
                     [v._ref if isinstance(v, Tensor) else v for v in (a, b)])
     return Tensor(x), Tensor(y)
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:
-    """a @ b, of which either may be a vector."""
+    """a @ b; either operand may be a vector. ValueError for a scalar."""
     if not a.ndim or not b.ndim:
         raise ValueError("@ takes vectors and matrices: a number is multiplied by *")
     if a.ndim == 1:
@@ -458,13 +472,14 @@ def product(a: Tensor, b: Tensor) -> Tensor:
 
 
 def gradients(of: Tensor, wrt: Sequence[Tensor], gradient: Any = None) -> list[Tensor]:
-    """The gradients of a number with respect to tensors, as tensors: they can be differentiated again."""
+    """The gradients of the scalar `of` with respect to the tensors `wrt`, each of the shape of its tensor. They can be
+    differentiated again. If `of` is not a scalar, `gradient` is the gradient of a scalar with respect to `of`."""
     first = Ref(Constant(1.0, of._ref.dtype)) if gradient is None else tensor(gradient)._ref
     return [Tensor(r) for r in differentiated([of._ref], [t._ref for t in wrt], [first])]
 
 
 class _Recorded:
-    """The tensors that require gradients, by their nodes, for as long as both are there."""
+    """The tensors that require gradients, by their nodes, as long as tensor and node exist."""
 
     def __init__(self) -> None:
         self.tensors: WeakKeyDictionary[Node, WeakValueDictionary[int, Tensor]] = WeakKeyDictionary()
@@ -473,7 +488,7 @@ class _Recorded:
         self.tensors.setdefault(tensor._ref.node, WeakValueDictionary())[tensor._ref.index] = tensor
 
     def reachable(self, ref: Ref) -> list[Tensor]:
-        """Those that a result depends on."""
+        """The recorded tensors that a result depends on."""
         found: dict[int, Tensor] = {}
         for call in in_order([ref], stops_gradients):
             for r in call.inputs:
@@ -488,7 +503,7 @@ _RECORDED = _Recorded()
 
 
 def tensor(value: Any) -> Tensor:
-    """A tensor, if it is none yet."""
+    """The value as a tensor; a tensor is returned as it is."""
     return value if isinstance(value, Tensor) else Tensor(value)
 
 

@@ -1,4 +1,4 @@
-"""Train a program or a module on arrays: batches in a drawn order, an optimizer, the mean loss of each epoch."""
+"""Train a program or a module on arrays, in batches of random order."""
 from __future__ import annotations
 
 import math
@@ -17,7 +17,7 @@ OPTIMIZERS = {"sgd": optim.SGD, "adam": optim.Adam, "adamw": optim.AdamW, "lion"
 
 
 def batches(data: Mapping[str, np.ndarray], size: int, draw: np.random.Generator) -> Iterator[dict[str, np.ndarray]]:
-    """The rows of arrays in a drawn order, `size` at a time; the last ones may be fewer."""
+    """Yield the rows of arrays in random order, in batches of `size` rows; the last batch may be smaller."""
     count = len(next(iter(data.values())))
     order = draw.permutation(count)
     for start in range(0, count, size):
@@ -28,9 +28,9 @@ def epoch(loss_of: Callable[[dict[str, np.ndarray]], Tensor], optimizer: optim.O
           data: Mapping[str, np.ndarray], batch: int, draw: np.random.Generator, clip: float = 0.0,
           find_nan: bool = False,
           step: Callable[[], object] = lambda: None) -> float:
-    """One pass over the data; the mean loss. `clip`: the greatest norm of the gradients, 0 for any. `find_nan`: a loss
-    that is no number raises FloatingPointError, with the operator that made the first. `step` is called after each
-    batch."""
+    """Train for one pass over the data, and return the mean loss. `clip`: the largest global L2 norm of the gradients,
+    0 for no limit. `find_nan`: raise FloatingPointError if the loss is NaN; the message names the first operator that
+    produced a NaN. `step` is called after each batch."""
     @jit
     def changed(rows: dict[str, Any]) -> Tensor:
         loss = loss_of(rows)
@@ -54,7 +54,7 @@ def epoch(loss_of: Callable[[dict[str, np.ndarray]], Tensor], optimizer: optim.O
 
 
 def first_nan(ref: Ref) -> str:
-    """The first operator of a graph with a result that has NaN, and the shapes of its inputs."""
+    """A text about the first operator of a graph that produced a NaN, with the types and shapes of its inputs."""
     for call in list(in_order([ref])):
         results = [Ref(call, n) for n in range(len(call.shapes))]
         run(results)
@@ -70,7 +70,7 @@ def _has_nan(r: Ref) -> bool:
 
 
 def optimizer_named(name: str, parameters: Sequence[Tensor], **given: Any) -> optim.Optimizer:
-    """An optimizer by its name. KeyError for another one."""
+    """The optimizer with this name. KeyError for an unknown name."""
     made: optim.Optimizer = OPTIMIZERS[name](parameters, **given)
     return made
 

@@ -46,6 +46,8 @@ def test_names_and_modes() -> None:
         other.load_state_dict({})
     with pytest.raises(ValueError, match="has the shape"):
         other.load_state_dict(net.state_dict() | {"conv.bias": np.zeros(3)})
+    with pytest.raises(ValueError, match=r"has no conv\.batches"):
+        other.load_state_dict(net.state_dict() | {"conv.batches": np.zeros(3)})
 
 
 def test_a_network_learns_and_gathers_statistics() -> None:
@@ -123,3 +125,13 @@ def test_schedules() -> None:
     assert [round(rate(n), 3) for n in (0, 9, 10, 60, 110, 200)] == [0.1, 1.0, 1.0, 0.55, 0.1, 0.1]
     rate = optim.linear(1.0, 110, warmup=10)
     assert [round(rate(n), 3) for n in (0, 9, 60, 110)] == [0.1, 1.0, 0.5, 0.0]
+
+
+def test_a_state_of_pytorch_counts_batches() -> None:
+    norm = nn.BatchNorm(2)
+    values = {"weight": real(2), "bias": real(2), "running_mean": real(2), "running_var": real(2) ** 2}
+    norm.load_state_dict(values | {"num_batches_tracked": np.array(7)})
+    for name, tensor in norm.named_tensors():
+        np.testing.assert_array_equal(tensor.numpy(), values[name])
+    net = Net()
+    net.load_state_dict(net.state_dict() | {"norm.num_batches_tracked": np.array(7)})

@@ -42,9 +42,10 @@ SCHEMA: dict[str, Any] = _object(
 
 @frozen
 class BenchRow:
-    """The measurement of one operator at some sizes, compiled by one runtime. `seconds`: the median time of a call;
-    `flops` and `bytes`: the work of a call; `samples`: the times behind the median; `clean` of `taken` samples were
-    undisturbed."""
+    """The measurement of one operator at some sizes, compiled by one runtime. `seconds`: the median time of a call in
+    seconds, with its 95 % confidence interval; `flops`: the floating-point operations of a call; `bytes`: the bytes of
+    arrays that a call reads and writes at least; `samples`: the times of a call, in seconds, of which `seconds` is the
+    median; `clean` of `taken` samples were not disturbed by other processes."""
 
     op: str
     runtime: str
@@ -83,7 +84,8 @@ class BenchRow:
 
 @frozen
 class BenchResults:
-    """The content of a results file: rows, the machine, and its limits if they were measured."""
+    """The content of a results file: the rows, a description of the machine, and its peak FLOP/s and memory bandwidth
+    if they were measured."""
 
     rows: tuple[BenchRow, ...]
     machine: dict[str, Any] = field(default_factory=dict)

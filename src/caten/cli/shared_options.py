@@ -17,7 +17,7 @@ from ..options import Options, environment
 from ..testing.sizes_and_scalars import read_settings
 from .diagnostics import FORMATS, Reporter
 from .option_values import read_binds, read_config
-from .output_kinds import Emit, read_emit
+from .output_kinds import KINDS, Emit, read_emit
 from .warning_flags import ON_REQUEST, WARNINGS, read_policy
 
 PRINTS = ("runtimes", "ops", "dtypes", "config", "cache-dir", "cc", "cpu", "target", "version")
@@ -130,23 +130,24 @@ SHARED: tuple[Callable[[Any], Any], ...] = (
     _option(INPUT, "-i", "--input", "inputs", multiple=True, metavar="FILE",
             help="An input spec, the same as FILE without -i. '-' is stdin."),
     _option(INPUT, "-x", "language", type=click.Choice(LANGUAGES),
-            help="The input language. The default follows from the file name; needed for stdin."),
+            help="The input language. Without it the text decides: it is lisp if it starts with a parenthesis."),
     _option(INPUT, "-I", "include_dirs", multiple=True, metavar="DIR",
             help="Also search DIR for included and called specs."),
     _option(INPUT, "--only", multiple=True, metavar="NAME",
-            help="Select composites with this name; `test` also selects cases, and all instances of a composite."),
+            help="Select the operators with this name. `test` also accepts names of test cases, and selects all "
+                 "instances of an operator."),
     _option(INPUT, "-D", "binds", multiple=True, metavar="M=100",
-            help="Fix a size at compile time. Calls with another size fail."),
+            help="Fix a size at compile time. Calls with another size fail. May be repeated."),
     _option(INPUT, "--instance", "instances", multiple=True, metavar="A=float32[M,N]",
-            help="Compile a generic spec for these types, ranks and attributes (axis=0); again for another instance. "
-                 "`NAME: A=…` is for one operator of several."),
+            help="Compile a generic spec for these types, ranks and attributes (axis=0). Repeat the option for more "
+                 "instances. In a spec with several operators, write `NAME: A=…`."),
     _option(CODE, "-O", "opt", type=click.Choice(("0", "1", "2", "3")), default="2", show_default=True,
             help="-O0 loops as written, -O1 simplified, -O2 scheduled for the machine, "
                  "-O3 with the schedule from `caten tune`."),
     _option(CODE, "-s", "--schedule", "schedule_file", metavar="FILE",
             help="Apply the schedule in FILE, (schedule STEP…), instead of the compiler's own."),
     _option(CODE, "-fstrided", "strided", multiple=True, metavar="=NAME",
-            help="Pass strides for array NAME: one for each axis but the fastest."),
+            help="Pass strides for array NAME: one for each axis but the fastest-varying one."),
     _option(CODE, "-fbounds-check/-fno-bounds-check", "bounds_check", default=True,
             help="Check at run time the accesses that are not proven to be in bounds."),
     _option(CODE, "-frewrite/-fno-rewrite", "rewrite", default=True,
@@ -168,7 +169,8 @@ SHARED: tuple[Callable[[Any], Any], ...] = (
     _option(REPORT, "-d", "--debug", type=click.IntRange(0, 4), default=0, show_default=True,
             help="Print on stderr: 1 timings, 2 also the source, 3 also every stage, 4 also every pass."),
     _option(REPORT, "-W", "warnings", multiple=True, metavar="NAME",
-            help=f"-WNAME, -Wno-NAME, -Werror, -Werror=NAME, -Wall. Names: {' '.join(WARNINGS)}."),
+            help="-WNAME and -Wall enable warnings, -Wno-NAME disables one, and -Werror and -Werror=NAME turn them "
+                 f"into errors. Names: {' '.join(WARNINGS)}."),
     _flag(REPORT, "-w", "no_warnings", help="Suppress all warnings."),
     _option(REPORT, "--diagnostics-format", "diagnostics_format", type=click.Choice(FORMATS), default="text",
             show_default=True,
@@ -194,19 +196,19 @@ PRODUCT: tuple[Callable[[Any], Any], ...] = (
             help="Stop before linking and write an object file. With several of -E, -S, -c the earliest stage wins, "
                  "as in gcc."),
     _option(OUTPUT, "--emit", "emit", multiple=True, metavar="KIND[=PATH],…",
-            help="Write these kinds: spec ir schedule c asm obj so a header manifest python example depfile. May be "
-                 "combined with -E, -S or -c."),
+            help=f"Write these kinds: {' '.join(KINDS)}. May be combined with -E, -S or -c."),
     _flag(OUTPUT, "-MD", "depfile", help="Write the dependencies of the output as a Makefile rule."),
     _option(OUTPUT, "-MF", "depfile_name", metavar="FILE", help="Write that rule to FILE (implies -MD)."),
     _option(OUTPUT, "-MT", "depfile_targets", multiple=True, metavar="TARGET",
-            help="The target of that rule. The default is the outputs."),
-    _flag(OUTPUT, "-MP", "depfile_phony", help="Add a phony rule for each dependency but the first."),
+            help="Set the target of that rule. The default is the outputs."),
+    _flag(OUTPUT, "-MP", "depfile_phony",
+          help="Add a phony rule for each dependency but the first, so that a deleted file does not stop make."),
     _flag(OUTPUT, "--save-temps", help="Keep intermediate files: spec, ir, schedule, C, assembly. Also -save-temps."),
     _flag(OUTPUT, "-###", "dry_run", help="Print the commands without running them."),
     _option(REPORT, "-t", "--test", "test", metavar="M=100,A=2.0",
             help="Run the kernel at these sizes, check it against the reference, and time it."),
     _option(REPORT, "--print", "prints", multiple=True, type=click.Choice(PRINTS),
-            help="Print a fact about this installation and exit. -dumpmachine is --print=target, "
+            help="Print this fact about the installation and exit. -dumpmachine is --print=target, "
                  "-dumpversion is --print=version."),
 )
 

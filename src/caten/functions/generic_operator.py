@@ -1,4 +1,4 @@
-"""An operator of a generic spec: its calls are compiled for the types, ranks and attributes of their arguments."""
+"""An operator of a generic spec. It is compiled for the types, ranks and attributes of the arguments of its calls."""
 from __future__ import annotations
 
 import threading
@@ -26,8 +26,9 @@ Make = Callable[[Sequence[SpecText], Options], Operator | Operators]
 class GenericOperator:
     """One operator for all element types, ranks and attributes that a spec leaves open.
 
-    It is called as any `Operator`; attributes are arguments by name. The first call for a kind of arguments compiles it
-    for them; later ones use the kernel, also in another process."""
+    Call it as an `Operator`, and pass attributes as keyword arguments. The first call with new types, ranks or
+    attributes compiles the operator for them. Later calls use the kernel, also in another process. Raises the errors of
+    a call of an `Operator`, and those of `caten.compile` when it compiles."""
 
     def __init__(self, composite: Composite, spec: SpecText, options: Options, make: Make) -> None:
         """`composite`: the operator of the spec, without an instance. `make`: compiles specs."""
@@ -48,7 +49,8 @@ class GenericOperator:
         return made
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        """Compute it: the inputs in the order of the spec, outputs as of any operator, attributes by name."""
+        """Run the operator. Pass the inputs in the order of the spec, outputs as for an `Operator`, attributes by
+        name."""
         return self._call(*args, **named)
 
     def _call(self, *args: Any, **named: Any) -> Any:

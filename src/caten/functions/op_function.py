@@ -26,11 +26,12 @@ from .function_spec import spec_of
 class OpFunction:
     """An operator that is written as a Python function.
 
-    The first call for types and ranks of arguments compiles it for them; later ones use the kernel, also in another
-    process. Parameters without annotation get the types of the arguments. Equal extents are one size of the kernel, so
-    that a call in which other extents agree has a kernel of its own.
+    The first call with new types or ranks of arguments compiles the function for them. Later calls use the kernel, also
+    in another process. Parameters without annotation get the types of the arguments. Axes that have equal extents in a
+    call share one size of the kernel; a call in which other axes are equal is compiled again.
 
-    Raises CatenError for what a body cannot be, at the line of the function; E67x for what a function cannot be."""
+    Raises CatenError, with the line in the function, if the body uses something that is not supported; E67x if the
+    function itself cannot be an operator (its parameters, annotations or source)."""
 
     __name__: str
     __qualname__: str
@@ -48,8 +49,10 @@ class OpFunction:
         self._lock = threading.RLock()
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        """Compute it for these arguments, and return what the function returns: new arrays, and a parameter whose
-        elements it changes, and that it returns, as it is. That is changed in place, as in Python."""
+        """Run the operator and return what the function returns.
+
+        Results are new arrays. If the function writes to the elements of a parameter, the caller's array is changed in
+        place; if it also returns that parameter, the same array is returned."""
         if not named:
             with suppress(KeyError):
                 return self._plain[plain_key(args)](*args)
@@ -98,8 +101,8 @@ class OpFunction:
 
     @property
     def spec(self) -> str:
-        """The spec in TOML that the function stands for: of its annotations, or of the last call. E673 if a parameter
-        has no annotation and there was no call."""
+        """The spec of the function, in TOML: for the types of the last call, or before any call for its annotations.
+        E673 if a parameter has no annotation and there was no call."""
         try:
             return (self._last or self._spec(self._defaults())).text
         except CatenError as problem:
@@ -113,7 +116,7 @@ class OpFunction:
             raise problem.shortened() from None
 
     def operator(self, *args: Any, **named: Any) -> Operator:
-        """The compiled operator for a call with these arguments: a `caten.Operator`, to be inspected or bound."""
+        """The compiled operator for a call with these arguments: a `caten.Operator`, to inspect it or to `bind` it."""
         try:
             return self._instance(self._bound(args, named))[0]
         except CatenError as problem:
@@ -175,8 +178,10 @@ def op(function: Callable[..., Any] | None = None, /, *, runtime: str = "clang",
        rewrite: bool = True, cache: bool = True, verify: bool = False) -> Any:
     """Make an operator of a Python function: `@caten.op`, or `@caten.op(opt=3)` with options of `caten.compile`.
 
-    The function is read, never executed: loops over `range`, elements, NumPy expressions. Arrays are annotated
-    `A: caten.f32["M K"]`, or have the types of the arguments. Parameters after `*` are known when it is compiled.
+    The source of the function is compiled; Python never executes it. It may have loops over `range`, accesses to
+    elements, and NumPy expressions. Annotate arrays as `A: caten.f32["M K"]`; without annotation they get the types of
+    the arguments. Parameters after `*` are constants at compile time. Raises UsageError E668 for an option with a wrong
+    value; see `OpFunction` for the errors of a call.
     """
     options = options_of("op", runtime=runtime, config=config, opt=opt, bounds_check=bounds_check,
                          reassociate=reassociate, rewrite=rewrite, cache=cache, verify=verify)

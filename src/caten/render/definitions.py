@@ -1,4 +1,4 @@
-"""Operators that a runtime's table lacks, as inline functions written from their rules in core.decompose."""
+"""Operators that a runtime's table lacks, as inline functions written from their rules in mathematics.decompose."""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -39,7 +39,7 @@ def write(helpers: Helpers, fn: str, dtype: str, lanes: int, name: str) -> str:
 
 
 def form(helpers: Helpers, fn: str, a: Arithmetic, lanes: int, name: str) -> str:
-    """An operator by its form in core.elementary."""
+    """An operator by its form in mathematics.elementary."""
     operands, a = elementary_table.parameters(fn, a), replace(a, scales=(a.dtype, lanes) in SCALE_BUILTINS)
     return function(helpers, Definition.of(operands, elementary_table.FORMS[fn].write(a, *operands)), lanes, name)
 

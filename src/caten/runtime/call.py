@@ -1,8 +1,8 @@
-"""Calling a compiled operator with arrays: what is given is checked, copied where the kernel cannot work on it, and
-named where it is wrong.
+"""Call a compiled operator with arrays. The arguments are checked, and arrays that the kernel cannot use in place are
+copied; an error names the argument.
 
-From the second call on, arrays that need none of this go to the kernel directly (`direct`); what is here is the long
-way, for all others."""
+From the second call on, arguments that need no preparation go to the kernel directly, by the function `direct` in the
+library. This module is the slow path for all other calls."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,13 +33,17 @@ class Own(Protocol):
 class Operator:
     """A compiled operator: `gemm(A, B, C)`.
 
-    Arrays and scalars are given in the order of the spec's `inputs`, by position or by name; sizes that no shape
-    determines by name. Outputs among the inputs are updated in place. Any other output is allocated, unless it is
-    given: by position after the inputs, by its name, or in `out=` (one array, a tuple in the order of the outputs, or a
-    dict by name). The outputs are returned: one array, or a tuple in the order of the spec's `outputs`. Raises
-    CatenError E70x for arguments that do not fit, E711 for a failed check, and OutOfMemory. May be called from many
-    threads at once. An operator does not change: copies of it are the operator itself. It can be pickled, with its
-    library."""
+    Pass arrays and scalars in the order of the spec's `inputs`, by position or by name. Sizes that do not follow from
+    an array shape are keyword arguments. An output that is also an input is updated in place. Any other output is
+    allocated, unless you pass it: by position after the inputs, by its name, or in `out=` (one array, a tuple in the
+    order of the outputs, or a dict by name). Returns the outputs: one array, or a tuple in the order of the spec's
+    `outputs`.
+
+    Raises CatenError: E700 to E710 for wrong arguments, E711 for a failed check, E713 for wrong or overlapping outputs,
+    E714 for an array outside main memory; and OutOfMemory (E712).
+
+    Several threads may call an operator at once. An operator does not change: a copy of it is the operator itself. A
+    pickle of it contains its library."""
 
     def __init__(self, library: Library, op: Manifest, source: str = ""):
         self.name: str = op["op"]
@@ -54,36 +58,36 @@ class Operator:
         self._keywords = keyword_sizes(self._arguments)
         self.__doc__ = self._document()
 
-    # ---- what it says of itself
+    # ---- description
 
     def says(self, source: str, own: Own | None = None) -> None:
-        """Set the source text, and with `own` source and manifest under the names of another spec."""
+        """Set the source text, and with `own` the source and manifest under the names of another spec."""
         self._source, self._own = source, own
 
     @property
     def said(self) -> tuple[str, Own | None]:
-        """What it was told to say."""
+        """The arguments of the last call of `says`."""
         return self._source, self._own
 
     @property
     def manifest(self) -> Manifest:
-        """What a library says of the operator, as `caten --emit=manifest` writes it."""
+        """The manifest of the operator, as `caten --emit=manifest` writes it."""
         return self._op if self._own is None else next(op for op in operators(self._own.manifest)
                                                        if op["op"] == self.name)
 
     @property
     def source(self) -> str:
-        """The text that the spec is rendered to."""
+        """The generated source; for most runtimes it is C."""
         return self._source if self._own is None else self._own.source
 
     @property
     def schedule(self) -> str:
-        """The schedule that was found for the spec, or given."""
+        """The schedule of the kernel, as text: that of the autoscheduler, or the given one."""
         return str(self.manifest["schedule"])
 
     @property
     def arguments(self) -> tuple[Argument, ...]:
-        """The arrays and scalars: the inputs in the order of the spec, then the outputs that are no inputs."""
+        """The arrays and scalars: the inputs in the order of the spec, then the outputs that are not inputs."""
         return tuple([argument(a) for a in self._arguments.leading])
 
     @property
@@ -98,7 +102,7 @@ class Operator:
 
     @property
     def signature(self) -> str:
-        """The declarations as the spec has them, and what is returned."""
+        """The name, the declarations as in the spec, and the names of the outputs: `Scale(x{f32}[N]) -> y`."""
         returned = self._op["outputs"]
         declared = self._op.get("signature") or [f"{a['name']}: {array_arguments.describe(a)}"
                                                  for a in self._arguments.leading]
@@ -129,7 +133,7 @@ class Operator:
     # ---- copies
 
     def copied(self, name: str, source: str, own: Own | None) -> Operator:
-        """Another operator of the same library, which says this of itself. `name` is its name."""
+        """A copy of this operator for the same library, with this source and manifest. `name` is its name."""
         made = Operator(self._library, self._op)
         made.says(source, own)
         made._copied_from = self                                   # a process remembers it for as long as it has copies
@@ -162,15 +166,15 @@ class Operator:
         return result
 
     def attached(self, long_way: Callable[..., Any]) -> Callable[..., Any] | None:
-        """A function that calls the kernel directly with arguments that need no preparation, and otherwise `long_way`;
-        None where the library has none."""
+        """A function that calls the kernel directly with arguments that need no preparation, and otherwise calls
+        `long_way`; None if the library has no such function."""
         from .cpython_loader import attached  # it imports ctypes, and most libraries of a build are not called
         return attached(self._library, self._op, long_way, self._fail)
 
     def bind(self, *given: Any, **named: Any) -> Callable[[], Any]:
-        """The call with these arguments, to be repeated: a function without arguments that always works on the same
-        arrays (outputs that are not given are allocated once). Contents may change between calls; shapes, and where the
-        arrays lie, may not."""
+        """Bind these arguments: returns a function without arguments that runs the operator on the same arrays each
+        time and returns the outputs. Outputs that are not given are allocated once. The elements of the arrays may
+        change between calls, but not their shapes and addresses. Raises the same errors as a call."""
         try:
             values, sizes = self._arguments.arranged(given, named)
             prepared = self._arguments.prepare(values, sizes)
@@ -188,7 +192,7 @@ class Operator:
             return returned
         return bound
 
-    # ---- the long way
+    # ---- the slow path
 
     def _call(self, *given: Any, **named: Any) -> Any:
         try:
@@ -197,7 +201,7 @@ class Operator:
             raise problem.shortened() from None
 
     def _fail(self, code: int, *given: Any, **named: Any) -> None:
-        """What a result of the kernel other than 0 means is raised."""
+        """Raise the error for a result of the kernel that is not 0."""
         try:
             prepared = self._arguments.prepare(*self._arguments.arranged(given, named))
             raise self._arguments.failure(code, prepared.sizes, self._check)
@@ -221,10 +225,10 @@ class Operator:
 
 
 class Operators(Mapping[str, Operator]):
-    """The operators of a library, as attributes and by name: `ops.Gemm`, `ops["Gemm"]`. A library has at least one."""
+    """The operators of a library, by attribute and by name: `ops.Gemm`, `ops["Gemm"]`. A library has at least one."""
 
     def __init__(self, library: Library, source: str = "", found: Sequence[Operator] = ()):
-        """`found`: the operators, where there are such already."""
+        """`found`: the operators, if they exist already."""
         self._library, self._manifest = library, library.manifest
         self._own: Own | None = None
         self._copied_from: Operators | None = None
@@ -232,25 +236,25 @@ class Operators(Mapping[str, Operator]):
                        or [Operator(library, op, source) for op in operators(library.manifest)]}
 
     def says(self, source: str, own: Own | None = None) -> None:
-        """As of one operator."""
+        """As `Operator.says`, for all operators."""
         self._own = own
         for operator in self._found.values():
             operator.says(source, own)
 
     @classmethod
     def of(cls, operator: Operator) -> Operators:
-        """The library of one operator."""
+        """An `Operators` with this one operator."""
         made = cls(operator._library, found=[operator])
         made._own = operator._own
         return made
 
     @property
     def manifest(self) -> Manifest:
-        """What the library says of itself."""
+        """The manifest of the library."""
         return self._manifest if self._own is None else self._own.manifest
 
     def copied(self, name: str, source: str, own: Own | None) -> Operator | Operators:
-        """As of one operator: the one of this name, or a library of all."""
+        """As `Operator.copied`: a copy of the operator with this name, or of all operators if `name` is empty."""
         if name:
             return self[name].copied(name, source, own)
         made = Operators(self._library)
@@ -295,11 +299,11 @@ class Operators(Mapping[str, Operator]):
 
 
 def callables(library: Library, source: str = "") -> Operator | Operators:
-    """What calls a library: its operator, or all of them."""
+    """The operator of a library, or an `Operators` if it has several."""
     return Operator(library, operators(library.manifest)[0],
                     source) if "ops" not in library.manifest else Operators(library, source)
 
 
 def library_of(operators: Operator | Operators) -> Library:
-    """The loaded library that they call."""
+    """The loaded library that an operator or an `Operators` calls."""
     return operators._library

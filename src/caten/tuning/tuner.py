@@ -26,7 +26,9 @@ Progress = Callable[[float, float, str], None]
 
 @frozen
 class TuneResult:
-    """The result of tuning an operator. `record`: the faster schedule, if any; `measured`: the number of schedules."""
+    """The result of tuning an operator. `record`: the fastest schedule, or None if none was faster than that of -O2;
+    `measured`: the number of schedules that were measured; `interrupted`: True if Ctrl-C ended the search; `note`: the
+    reason why there was no search, if there was none."""
 
     op: str
     key: str

@@ -16,8 +16,8 @@ BROKEN = ("crash", "timeout", "error")             # statuses that are errors in
 @frozen
 class OutputResult:
     """One output of a case. `ratio`: the largest error as a fraction of the rounding bound; `worst`: the index of that
-    element; `loose`: how many of its `elements` lie on an edge, where any value passes; `compared`: how many were
-    compared."""
+    element; `loose`: the number of its `elements` that may have any value, because a rounding error may change a
+    comparison on which they depend (docs/verdicts.md); `compared`: the number of elements that were compared."""
 
     name: str
     passed: bool

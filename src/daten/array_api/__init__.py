@@ -1,8 +1,8 @@
 """The Python array API standard, version 2024.12, over lazy tensors: `import daten.array_api as xp`.
 
-What is missing and what differs stands in docs/array_api.md. Arrays are lazy: what a function returns is computed when
-its values are asked for. Functions whose results have a shape that depends on values (`nonzero`, `unique_*`, masks as
-indices) compute at once.
+docs/array_api.md lists what is missing and what differs. Arrays are lazy: the result of a function is computed when its
+elements are needed. Functions compute immediately if the shape of their result depends on values (`nonzero`,
+`unique_*`, masks as indices).
 """
 from math import e, inf, nan, pi
 from typing import Any
@@ -59,7 +59,7 @@ newaxis = None
 
 
 def __array_namespace_info__() -> Any:
-    """What the namespace can do."""
+    """The capabilities, element types and devices of the namespace."""
     return Info()
 
 

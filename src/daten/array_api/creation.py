@@ -1,4 +1,4 @@
-"""Arrays made of numbers."""
+"""Functions that create arrays. Without `dtype`, floats are float32 and integers int64."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,8 @@ Shape = int | tuple[int, ...]
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: Any = None) -> Tensor:
-    """An array of numbers, lists of numbers, or another array."""
+    """An array from a number, nested lists of numbers, or another array. Other arrays are copied. ValueError if `copy`
+    is False and a copy is needed."""
     _on_cpu(device)
     if isinstance(obj, Tensor):
         if copy is False and dtype is not None and dtype != obj.dtype:
@@ -40,7 +41,8 @@ def _nested(obj: Any) -> Any:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Tensor:
-    """An array of another library, copied unless `copy` is False: then it must not change."""
+    """An array from an array of another library, by DLPack. It is copied, unless `copy` is False; then the original
+    must not change."""
     _on_cpu(device)
     if copy is False and isinstance(x, Tensor):
         return x
@@ -50,7 +52,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Tensor:
 
 
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """start, start + step, … before stop."""
+    """The numbers start, start + step, …, without `stop`. With one argument, from 0 to before it."""
     _on_cpu(device)
     if stop is None:
         start, stop = 0, start
@@ -63,7 +65,7 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
 
 def linspace(start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None,
              endpoint: bool = True) -> Tensor:
-    """Evenly spaced numbers."""
+    """`num` evenly spaced numbers from `start` to `stop`; with `endpoint=False`, without `stop`."""
     _on_cpu(device)
     if has_symbolic(start, stop, num):
         return _of_sizes(partial(np.linspace, endpoint=endpoint), (start, stop, num), (num,), dtype or float32)
@@ -72,7 +74,7 @@ def linspace(start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: A
 
 
 def full(shape: Shape, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """One value in all elements."""
+    """An array of this shape in which all elements are `fill_value`."""
     _on_cpu(device)
     extents = shape if isinstance(shape, tuple | list) else (shape,)
     if has_symbolic(extents, fill_value):
@@ -82,42 +84,42 @@ def full(shape: Shape, fill_value: Any, *, dtype: Any = None, device: Any = None
 
 
 def zeros(shape: Shape, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Zeros."""
+    """An array of zeros of this shape."""
     return full(shape, 0, dtype=dtype or float32, device=device)
 
 
 def ones(shape: Shape, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Ones."""
+    """An array of ones of this shape."""
     return full(shape, 1, dtype=dtype or float32, device=device)
 
 
 def empty(shape: Shape, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """An array to be filled; its elements are zeros."""
+    """An array of this shape; its elements are zeros."""
     return zeros(shape, dtype=dtype, device=device)
 
 
 def full_like(x: Tensor, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """One value in the shape of an array."""
+    """An array of the shape of x in which all elements are `fill_value`."""
     return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device)
 
 
 def zeros_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Zeros in the shape of an array."""
+    """An array of zeros of the shape of x."""
     return full_like(x, 0, dtype=dtype, device=device)
 
 
 def ones_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Ones in the shape of an array."""
+    """An array of ones of the shape of x."""
     return full_like(x, 1, dtype=dtype, device=device)
 
 
 def empty_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """An array to be filled, in the shape of another; its elements are zeros."""
+    """An array of the shape of x; its elements are zeros."""
     return zeros_like(x, dtype=dtype, device=device)
 
 
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
-    """Ones on a diagonal."""
+    """A matrix with ones on diagonal `k` and zeros elsewhere; k > 0 is above the main diagonal."""
     _on_cpu(device)
     if has_symbolic(n_rows, n_cols, k):
         shape = (n_rows, n_rows if n_cols is None else n_cols)
@@ -132,17 +134,18 @@ def _of_sizes(make: Callable[..., Any], given: tuple[Any, ...], shape: tuple[Any
 
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """Zeros above a diagonal."""
+    """The lower triangles of matrices: elements above diagonal `k` become 0."""
     return one("tril", x, k=k)
 
 
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """Zeros below a diagonal."""
+    """The upper triangles of matrices: elements below diagonal `k` become 0."""
     return one("triu", x, k=k)
 
 
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
-    """Vectors along the axes of one shape: "ij", or "xy", with the first two exchanged."""
+    """Coordinate arrays from vectors: the result for vector n varies along axis n. `indexing="xy"` exchanges the first
+    two axes, as in images; "ij" does not. ValueError for another word."""
     if indexing not in ("xy", "ij"):
         raise ValueError(f"indexing is 'xy' or 'ij', not {indexing!r}")
     count = len(arrays)

@@ -1,4 +1,4 @@
-"""Element types: their names, and what is known of them."""
+"""Element types: their names, properties and promotion."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -27,8 +27,9 @@ DEFAULTS = {"real floating": float32, "complex floating": complex64, "integral":
 
 @dataclass(frozen=True)
 class FloatInfo:
-    """What is known of a type of floats: the bits of a number, the distance from 1 to the next, the greatest, the least
-    and the least positive normal number."""
+    """The properties of a floating-point type. `bits`: the size of a number; `eps`: the distance from 1 to the next
+    larger number; `max`, `min`: the largest and the smallest finite number; `smallest_normal`: the smallest positive
+    normal number."""
 
     bits: int
     eps: float
@@ -40,7 +41,7 @@ class FloatInfo:
 
 @dataclass(frozen=True)
 class IntegerInfo:
-    """What is known of a type of integers: its bits, its greatest and its least number."""
+    """The properties of an integer type: its size in bits, and its largest and smallest number."""
 
     bits: int
     max: int
@@ -49,21 +50,22 @@ class IntegerInfo:
 
 
 def finfo(type: Any, /) -> FloatInfo:
-    """What is known of a type of floats; of complex numbers, that of their parts."""
+    """The properties of a floating-point type; for a complex type, those of its real and imaginary parts."""
     found = np.finfo(numpy_dtype(type_named(_type_of(type))))
     return FloatInfo(found.bits, float(found.eps), float(found.max), float(found.min), float(found.smallest_normal),
                      dtype_object(found.dtype))
 
 
 def iinfo(type: Any, /) -> IntegerInfo:
-    """What is known of a type of integers."""
+    """The properties of an integer type."""
     found = np.iinfo(numpy_dtype(type_named(_type_of(type))))
     return IntegerInfo(found.bits, int(found.max), int(found.min), dtype_object(found.dtype))
 
 
 def isdtype(dtype: Any, kind: Any) -> Any:
-    """Is it of a kind: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating",
-    "numeric", an element type, or one of a tuple of them?"""
+    """True if the element type is of this kind: "bool", "signed integer", "unsigned integer", "integral", "real
+    floating", "complex floating", "numeric", an element type, or a tuple of kinds, of which one must match. ValueError
+    for an unknown kind."""
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
     if isinstance(kind, DType):
@@ -74,7 +76,7 @@ def isdtype(dtype: Any, kind: Any) -> Any:
 
 
 def can_cast(from_: Any, to: Any, /) -> Any:
-    """Is the second type one that the first is promoted to with it?"""
+    """True if type promotion allows a cast from `from_` to `to`: result_type(from_, to) == to."""
     source = _type_of(from_)
     try:
         return result_type(source, to) == _type_of(to)
@@ -83,7 +85,8 @@ def can_cast(from_: Any, to: Any, /) -> Any:
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
-    """The element type of what is computed from arrays, types and numbers of Python. TypeError where there is none."""
+    """The element type that type promotion gives for these arrays, element types and Python numbers. TypeError if the
+    standard defines none."""
     types = [_type_of(a) for a in arrays_and_dtypes if not isinstance(a, NUMBERS)]
     if not types:
         raise TypeError("result_type needs an array or an element type")
@@ -100,7 +103,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 
 
 def astype(x: Tensor, dtype: Any, /, *, copy: Any = True, device: Any = None) -> Tensor:
-    """Converted to an element type."""
+    """The array converted to this element type."""
     if device is not None:
         x.to_device(device)
     return Tensor(x.astype(_type_of(dtype)))
@@ -110,7 +113,7 @@ NUMBERS = (int, float, complex)                             # a bool is an int
 
 
 def dtype_object(given: Any) -> DType:
-    """The object of a type of NumPy."""
+    """The element type of daten for one of NumPy, or for a name."""
     return dtype(type_named(given))
 
 
@@ -125,26 +128,26 @@ def _kind(dtype: DType) -> str:
 
 
 class Info:
-    """What the namespace can do (`__array_namespace_info__`)."""
+    """The capabilities, element types and devices of the namespace (`__array_namespace_info__`)."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Masks as indices and results whose shapes depend on values are there, and computed at once."""
+        """Masks as indices and results with data-dependent shapes are supported; they are computed immediately."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> str:
-        """The only one."""
+        """The only device, "cpu"."""
         return "cpu"
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
-        """The types of numbers of Python."""
+        """The default element types, by kind."""
         return dict(DEFAULTS)
 
     def devices(self) -> list[str]:
-        """All of them."""
+        """The devices: "cpu" alone."""
         return ["cpu"]
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
-        """The element types of the standard, of some kinds or all."""
+        """The element types of the standard by name; with `kind`, only those of this kind."""
         types = [bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64, complex64,
                  complex128]
         return {t.name: t for t in types if kind is None or isdtype(t, kind)}

@@ -1,4 +1,4 @@
-"""Functions of elements."""
+"""Functions that work element by element."""
 from __future__ import annotations
 
 from typing import Any
@@ -17,8 +17,8 @@ OF_COMPLEX |= {f"a{n}": f"arc{n}" for n in ("cos", "cosh", "sin", "sinh", "tan",
 
 
 def _unary(name: str, operator: str = "", kept: Any = "", bools: str = "") -> Any:
-    """A function of the standard by an operator of the library. `kept`: of these kinds an array is itself. `bools`: the
-    operator for bools."""
+    """A function of the standard that calls an operator of the library. `kept`: the kinds of arrays that it returns
+    unchanged. `bools`: the operator for bools."""
     def function(x: Tensor, /) -> Tensor:
         if kept and isdtype(x.dtype, kept):
             return Tensor(x)
@@ -29,7 +29,7 @@ def _unary(name: str, operator: str = "", kept: Any = "", bools: str = "") -> An
 
 
 def _binary(name: str, operator: str = "", bools: str = "") -> Any:
-    """A function of two operands, of which one may be a number of Python."""
+    """A function of two operands; one may be a Python number."""
     def function(x1: Any, x2: Any, /) -> Tensor:
         given = _together((x1, x2))
         return one(bools if bools and given[0].dtype == "bool" else operator or name, *given)
@@ -43,7 +43,7 @@ def _named(function: Any, name: str) -> Any:
 
 
 def _together(arrays: tuple[Any, ...]) -> list[Tensor]:
-    """Operands, of which numbers of Python have the type of the others."""
+    """The operands as tensors; Python numbers get the element type of the others. TypeError if there is no array."""
     like = next((a for a in arrays if isinstance(a, Tensor)), None)
     if like is None:
         raise TypeError("one of the operands has to be an array")
@@ -77,22 +77,22 @@ bitwise_right_shift = _binary("bitwise_right_shift", "right_shift")
 
 
 def real(x: Tensor, /) -> Tensor:
-    """The real part."""
+    """The real part of each element."""
     return one("real", x) if isdtype(x.dtype, "complex floating") else Tensor(x)
 
 
 def positive(x: Tensor, /) -> Tensor:
-    """The array itself."""
+    """The array itself: +x."""
     return Tensor(x)
 
 
 def abs(x: Tensor, /) -> Tensor:
-    """The absolute value; of complex numbers, as floats."""
+    """The absolute value of each element; for complex numbers a real number."""
     return x.__abs__() if not isdtype(x.dtype, "unsigned integer") else Tensor(x)
 
 
 def pow(x1: Any, x2: Any, /) -> Tensor:
-    """x1 to the power of x2."""
+    """x1 to the power of x2, element by element."""
     a, b = _together((x1, x2))
     if isdtype(a.dtype, "complex floating") or isdtype(b.dtype, "complex floating"):
         return Tensor(np.power(a.numpy(), b.numpy()))
@@ -100,7 +100,7 @@ def pow(x1: Any, x2: Any, /) -> Tensor:
 
 
 def round(x: Tensor, /) -> Tensor:
-    """The nearest whole number, of two the even one."""
+    """The nearest integer of each element; halves are rounded to the even integer."""
     if isdtype(x.dtype, "integral"):
         return Tensor(x)
     if isdtype(x.dtype, "complex floating"):
@@ -109,7 +109,7 @@ def round(x: Tensor, /) -> Tensor:
 
 
 def sign(x: Tensor, /) -> Tensor:
-    """-1, 0 or 1; of complex numbers x / |x|, 0 of 0."""
+    """The sign of each element: -1, 0 or 1; for complex numbers x / |x|, or 0 for x = 0."""
     if not isdtype(x.dtype, "complex floating"):
         return one("sign", x)
     size = abs(x)
@@ -118,17 +118,17 @@ def sign(x: Tensor, /) -> Tensor:
 
 
 def isnan(x: Tensor, /) -> Tensor:
-    """Is it no number?"""
+    """True for each element that is NaN; for complex numbers, if a part is NaN."""
     return _of_parts("isnan", x, any=True)
 
 
 def isinf(x: Tensor, /) -> Tensor:
-    """Is it infinite?"""
+    """True for each infinite element; for complex numbers, if a part is infinite."""
     return _of_parts("isinf", x, any=True)
 
 
 def isfinite(x: Tensor, /) -> Tensor:
-    """Is it a number, and finite?"""
+    """True for each element that is neither NaN nor infinite."""
     return _of_parts("isfinite", x, any=False)
 
 
@@ -142,12 +142,13 @@ def _of_parts(name: str, x: Tensor, any: bool) -> Tensor:
 
 
 def nextafter(x1: Any, x2: Any, /) -> Tensor:
-    """The next number from x1 towards x2."""
+    """The next representable number after x1 in the direction of x2."""
     return one("nextafter", *_together((x1, x2)))
 
 
 def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
-    """Not below min, not above max, of which both may be left out; NaN where either is."""
+    """Limit each element to the range from `min` to `max`. Either may be omitted; a NaN in x or in a limit gives
+    NaN."""
     made = x
     for bound, operator in ((min, "maximum"), (max, "minimum")):
         if bound is not None:

@@ -1,4 +1,4 @@
-"""Products of arrays, and the extension `linalg` as far as the library has it."""
+"""Products of arrays."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -12,18 +12,19 @@ from .manipulation import moveaxis
 
 
 def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """The product of matrices or vectors, for stacks of them."""
+    """The matrix product x1 @ x2 of vectors, matrices, or stacks of matrices, whose leading axes are broadcast."""
     a, b = _same(x1, x2)
     return product(a, b)
 
 
 def matrix_transpose(x: Tensor, /) -> Tensor:
-    """The transposes of matrices."""
+    """The array with its last two axes exchanged: the transpose of each matrix."""
     return x.mT
 
 
 def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
-    """The sum of products over axes of both."""
+    """The tensor contraction: sums of products over axes of both arrays. `axes`: the number of axes, the last of x1 and
+    the first of x2, or a pair of sequences of axes. The other axes of x1 come first in the result."""
     a, b = _same(x1, x2)
     ours, theirs = ((range(a.ndim - axes, a.ndim), range(axes)) if isinstance(axes, int)
                     else ([n % a.ndim for n in axes[0]], [n % b.ndim for n in axes[1]]))
@@ -38,7 +39,7 @@ def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Seq
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The sum of conj(x1) · x2 along an axis."""
+    """The dot products of vectors along an axis: the sum of conj(x1) · x2."""
     a, b = _same(x1, x2)
     return one("vecdot", moveaxis(a, axis, -1), moveaxis(b, axis, -1))
 

@@ -1,4 +1,4 @@
-"""Arrays in other shapes, and joined."""
+"""Functions that change shapes, and that join and repeat arrays."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -13,7 +13,8 @@ from .data_types import result_type
 
 
 def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
-    """Repeated along axes of extent 1, and new ones in front. ValueError if the shape does not fit."""
+    """The array broadcast to a shape: repeated along axes of extent 1, and along new leading axes. ValueError if the
+    shape does not fit."""
     wanted = tuple(shape)
     if has_symbolic(x.shape, wanted):
         return Tensor(indexing.broadcast_to_sizes(x._ref, wanted))
@@ -23,13 +24,13 @@ def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
 
 
 def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
-    """All in the shape of what is computed from them."""
+    """The arrays broadcast to their common shape. ValueError if there is none."""
     shape = broadcast_shapes(*[a.shape for a in arrays])
     return [broadcast_to(a, shape) for a in arrays]
 
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of what is computed from arrays of these shapes. ValueError if they do not fit."""
+    """The common shape to which arrays of these shapes are broadcast. ValueError if there is none."""
     if not has_symbolic(*shapes):
         return np.broadcast_shapes(*shapes)
     rank = max(map(len, shapes))
@@ -38,7 +39,7 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
-    """Joined along an axis; None: their elements in order."""
+    """The arrays concatenated along an axis; with axis=None, the flattened arrays. Types are promoted."""
     dtype = result_type(*arrays)
     given = [a.astype(dtype) for a in arrays]
     if axis is None:
@@ -50,25 +51,25 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
 
 
 def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
-    """Joined along a new axis."""
+    """Arrays of one shape, joined along a new axis."""
     at = _axis(axis, arrays[0].ndim + 1)
     return concat([expand_dims(a, at) for a in arrays], axis=at)
 
 
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
-    """The arrays along an axis."""
+    """The subarrays along an axis, without this axis."""
     moved = moveaxis(x, axis, 0)
     return tuple([moved[n] for n in range(moved.shape[0])])
 
 
 def expand_dims(x: Tensor, /, axis: int) -> Tensor:
-    """With an axis of extent 1 more."""
+    """The array with a new axis of extent 1 at position `axis`. IndexError if there is no such position."""
     at = _axis(axis, x.ndim + 1)
     return x.reshape(*x.shape[:at], 1, *x.shape[at:])
 
 
 def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
-    """Without axes of extent 1. ValueError for others."""
+    """The array without these axes of extent 1. ValueError if another extent is not 1."""
     out = {_axis(a, x.ndim) for a in (axis if isinstance(axis, tuple) else (axis,))}
     if any(x.shape[a] != 1 for a in out):
         raise ValueError(f"only axes of extent 1 can be left out of {x!r}")
@@ -76,13 +77,13 @@ def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
 
 
 def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
-    """With the axes in another order."""
+    """The array with its axes in the order `axes`."""
     order = [_axis(a, x.ndim) for a in axes]
     return x.transpose(*order) if order != sorted(order) else Tensor(x)
 
 
 def moveaxis(x: Tensor, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Tensor:
-    """With axes at other places, the others in order."""
+    """The array with the axes `source` moved to the positions `destination`; the others keep their order."""
     old = [_axis(a, x.ndim) for a in (source if isinstance(source, tuple) else (source,))]
     new = [_axis(a, x.ndim) for a in (destination if isinstance(destination, tuple) else (destination,))]
     order = [n for n in range(x.ndim) if n not in old]
@@ -92,14 +93,14 @@ def moveaxis(x: Tensor, source: int | tuple[int, ...], destination: int | tuple[
 
 
 def flip(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None) -> Tensor:
-    """Backwards along axes, or all."""
+    """The array with its elements reversed along these axes; without `axis`, along all."""
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     turned = {_axis(a, x.ndim) for a in axes}
     return x[tuple([slice(None, None, -1) if n in turned else slice(None) for n in range(x.ndim)])]
 
 
 def roll(x: Tensor, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...] | None = None) -> Tensor:
-    """Shifted along axes, what leaves at one end comes in at the other."""
+    """The elements shifted cyclically along axes; without `axis`, in the flattened array. The shape is kept."""
     if axis is None:
         return _rolled(x.reshape(-1), int(shift), 0).reshape(*x.shape)    # type: ignore[arg-type]   # a number here
     shifts = shift if isinstance(shift, tuple) else (shift,)
@@ -115,7 +116,8 @@ def _rolled(x: Tensor, by: int, axis: int) -> Tensor:
 
 
 def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> Tensor:
-    """Each element several times."""
+    """Each element repeated `repeats` times along an axis; without `axis`, in the flattened array. `repeats` may be an
+    array with one number for each element along the axis; then it is computed immediately."""
     if axis is None:
         x, axis = x.reshape(-1), 0
     at = _axis(axis, x.ndim)
@@ -125,7 +127,7 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
 
 
 def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
-    """The whole array several times along its axes."""
+    """The whole array repeated along its axes, `repetitions[n]` times along axis n."""
     rank = max(x.ndim, len(repetitions))
     made = x.reshape(*[1] * (rank - x.ndim), *x.shape)
     for n, times in enumerate((*[1] * (rank - len(repetitions)), *repetitions)):
@@ -134,18 +136,18 @@ def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
 
 
 def repeat_axis(x: Tensor, axis: int, times: int) -> Tensor:
-    """The array several times along one axis."""
+    """The array repeated `times` times along one axis."""
     index = np.tile(np.arange(x.shape[axis], dtype=np.int64), times)
     return x if times == 1 else x[(*[slice(None)] * axis, index)]
 
 
 def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: Any = None) -> Tensor:
-    """The same elements in another shape; one extent may be -1."""
+    """The same elements in row-major order, in another shape. One extent may be -1. ValueError if the sizes differ."""
     return Tensor(x.reshape(tuple(shape)))
 
 
 def _axis(axis: int, rank: int) -> int:
-    """A number of an axis, which may count from the end."""
+    """The axis number from 0, for one that may be negative. IndexError if there is no such axis."""
     if not -rank <= axis < rank:
         raise IndexError(f"axis {axis} of {rank} axes")
     return axis % rank

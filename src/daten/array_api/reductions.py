@@ -1,4 +1,7 @@
-"""Statistics, searching, sorting and sets. What has a shape that depends on values is computed at once."""
+"""Statistics, searching, sorting and sets.
+
+`axis` is an axis, a tuple of axes, or None for all; `keepdims` keeps reduced axes, with extent 1. Results whose shape
+depends on values are computed immediately."""
 from __future__ import annotations
 
 from collections import namedtuple
@@ -18,83 +21,87 @@ Axis = int | tuple[int, ...] | None
 
 
 def sum(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """The sum; of integers in 64 bits."""
+    """The sum along axes. Integers and bools are added in 64 bits, unless `dtype` is given."""
     made = _reduced("sum", x.astype(dtype or _wide(x.dtype)), axis, keepdims)
     return made if dtype is None else made.astype(dtype)
 
 
 def prod(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """The product; of integers in 64 bits."""
+    """The product along axes. Integers and bools are multiplied in 64 bits, unless `dtype` is given."""
     made = _reduced("prod", x.astype(dtype or _wide(x.dtype)), axis, keepdims)
     return made if dtype is None else made.astype(dtype)
 
 
 def mean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The arithmetic mean."""
+    """The arithmetic mean along axes."""
     return _reduced("mean", x, axis, keepdims)
 
 
 def max(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The greatest element. ValueError of none."""
+    """The largest element along axes. ValueError if there are no elements."""
     return _reduced("max", _of_some(x, axis), axis, keepdims)
 
 
 def min(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The least element. ValueError of none."""
+    """The smallest element along axes. ValueError if there are no elements."""
     return _reduced("min", _of_some(x, axis), axis, keepdims)
 
 
 def var(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """The variance; the sum of squares over the number of elements less `correction`."""
+    """The variance along axes: the sum of squared deviations from the mean, divided by n - `correction`."""
     apart = x - mean(x, axis=axis, keepdims=True)
     return sum(apart * apart, axis=axis, keepdims=keepdims) / (_count(x, axis) - correction)
 
 
 def std(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """The standard deviation, the root of the variance."""
+    """The standard deviation along axes, the square root of `var`."""
     return one("sqrt", var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 
 def all(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Are all elements true, or not 0?"""
+    """True if all elements along axes are true or nonzero."""
     return _reduced("all", x, axis, keepdims)
 
 
 def any(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """Is an element true, or not 0?"""
+    """True if any element along axes is true or nonzero."""
     return _reduced("any", x, axis, keepdims)
 
 
 def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The number of elements that are not 0."""
+    """The number of nonzero elements along axes, an int64."""
     return _reduced("count_nonzero", x, axis, keepdims)
 
 
 def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Where the greatest element is, the first of several."""
+    """The index of the largest element along an axis, the first one if there are several; without `axis`, in the
+    flattened array. ValueError if there are no elements."""
     return _reduced("argmax", _of_some(x, axis), axis, keepdims)
 
 
 def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Where the least element is, the first of several."""
+    """The index of the smallest element along an axis, the first one if there are several; without `axis`, in the
+    flattened array. ValueError if there are no elements."""
     return _reduced("argmin", _of_some(x, axis), axis, keepdims)
 
 
 def cumulative_sum(x: Tensor, /, *, axis: int | None = None, dtype: Any = None,
                    include_initial: bool = False) -> Tensor:
-    """The sums of the first elements along an axis; `include_initial`: 0 in front."""
+    """The cumulative sum along an axis, in 64 bits for integers unless `dtype` is given. `include_initial`: a 0 comes
+    first. ValueError if `axis` is None and x has several axes."""
     return _scanned("cumsum", x, axis, dtype, include_initial, 0)
 
 
 def cumulative_prod(x: Tensor, /, *, axis: int | None = None, dtype: Any = None,
                     include_initial: bool = False) -> Tensor:
-    """The products of the first elements along an axis; `include_initial`: 1 in front."""
+    """The cumulative product along an axis, in 64 bits for integers unless `dtype` is given. `include_initial`: a 1
+    comes first. ValueError if `axis` is None and x has several axes."""
     return _scanned("cumprod", x, axis, dtype, include_initial, 1)
 
 
 def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None,
          append: Tensor | None = None) -> Tensor:
-    """The differences of neighbours along an axis, n times."""
+    """The n-th differences of neighbouring elements along an axis. `prepend`, `append`: arrays to join to x before."""
     from .manipulation import concat
     made = concat([part for part in (prepend, x, append) if part is not None], axis=axis)
     at = axis % x.ndim
@@ -105,36 +112,37 @@ def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = N
 
 
 def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
-    """x1 where the condition is true, x2 elsewhere."""
+    """The elements of x1 where the condition is true, and of x2 elsewhere."""
     dtype = result_type(x1, x2)
     return one("where", condition, *[v.astype(dtype) if isinstance(v, Tensor) else Tensor(np.asarray(v), dtype)
                                            for v in (x1, x2)])
 
 
 def searchsorted(x1: Tensor, x2: Tensor, /, *, side: str = "left", sorter: Tensor | None = None) -> Tensor:
-    """Where elements belong in a sorted vector."""
+    """The indices at which the elements of x2 can be inserted into the sorted vector x1: before equal elements with
+    side="left", after them with "right". `sorter`: the indices that sort x1, if it is not sorted."""
     dtype = result_type(x1, x2)
     line = x1 if sorter is None else x1[sorter]
     return one("searchsorted", line.astype(dtype), x2.astype(dtype), right=side == "right")
 
 
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """In order along an axis."""
+    """The elements sorted along an axis, in ascending order unless `descending`."""
     return one("sort", x, axis=axis, descending=descending)
 
 
 def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """The positions that put the elements in order along an axis; equal ones as they are."""
+    """The indices that sort the elements along an axis. The sort is stable: equal elements keep their order."""
     return one("argsort", x, axis=axis, descending=descending)
 
 
 def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
-    """The elements at indices along an axis."""
+    """The elements of x at `indices`, a vector, along an axis; axis 0 without `axis`."""
     return one("take", x, indices, axis=0 if axis is None else axis % x.ndim)
 
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
-    """For each place of `indices` the element at this index along the axis."""
+    """The elements of x at `indices` along an axis: for each position of `indices`, one element of x."""
     from .manipulation import broadcast_to
     at = axis % x.ndim
     others = np.broadcast_shapes(*[(*a.shape[:at], 1, *a.shape[at + 1:]) for a in (x, indices)])
@@ -143,14 +151,15 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
 
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
-    """The positions of the elements that are not 0, for each axis."""
+    """The indices of the nonzero elements: one int64 vector for each axis. ValueError for an array without axes."""
     if not x.ndim:
         raise ValueError("an array without axes has no positions")
     return tuple([Tensor(p.astype(np.int64)) for p in np.nonzero(x.numpy())])
 
 
 def unique_all(x: Tensor, /) -> Any:
-    """The different elements, where each is first, which of them each element is, and how many there are."""
+    """The unique elements in ascending order, the index of the first occurrence of each in the flattened array, for
+    each element of x the index of its unique element, and the number of occurrences. Each NaN is unique."""
     array = x.numpy().reshape(-1)
     values, first, inverse, counts = np.unique(array, return_index=True, return_inverse=True, return_counts=True,
                                                equal_nan=False)
@@ -159,19 +168,19 @@ def unique_all(x: Tensor, /) -> Any:
 
 
 def unique_counts(x: Tensor, /) -> Any:
-    """The different elements, and how many there are of each."""
+    """The unique elements in ascending order, and the number of occurrences of each."""
     found = unique_all(x)
     return UniqueCounts(found.values, found.counts)
 
 
 def unique_inverse(x: Tensor, /) -> Any:
-    """The different elements, and which of them each element is."""
+    """The unique elements in ascending order, and for each element of x the index of its unique element."""
     found = unique_all(x)
     return UniqueInverse(found.values, found.inverse_indices)
 
 
 def unique_values(x: Tensor, /) -> Tensor:
-    """The different elements."""
+    """The unique elements in ascending order."""
     values: Tensor = unique_all(x).values
     return values
 
@@ -199,7 +208,7 @@ def _scanned(name: str, x: Tensor, axis: int | None, dtype: Any, include_initial
 
 
 def _wide(dtype: DType) -> DType:
-    """The type in which elements are summed."""
+    """The type in which elements are added: int64 or uint64 for integers and bools."""
     return int64 if dtype == bool_ or isdtype(dtype, "signed integer") else uint64 if isdtype(
         dtype, "unsigned integer") else dtype
 

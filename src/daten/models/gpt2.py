@@ -34,7 +34,7 @@ SIZES = {"124M": Size(), "355M": Size(24, 16, 1024), "774M": Size(36, 20, 1280),
 
 
 def size_of(weights: Mapping[str, np.ndarray]) -> Size:
-    """The size of the model that published weights are of: heads have a width of 64."""
+    """The size of the model with these published weights; every head has a width of 64."""
     found = {name.removeprefix("transformer."): value.shape for name, value in weights.items()}
     (vocabulary, width), (context, _) = found["wte.weight"], found["wpe.weight"]
     layers = 1 + max([int(name.split(".")[1]) for name in found if name.startswith("h.")])
@@ -42,19 +42,19 @@ def size_of(weights: Mapping[str, np.ndarray]) -> Size:
 
 
 class Conv1D(Module):
-    """x W + b, with W[inputs, outputs]: the layer's name in the published weights."""
+    """The linear layer x W + b with weight[inputs, outputs]; it has the name that the published code gives it."""
 
     def __init__(self, inputs: int, outputs: int, deviation: float = 0.02) -> None:
         self.weight = parameter(random.current().normal((inputs, outputs), deviation))
         self.bias = parameter(np.zeros(outputs, np.float32))
 
     def forward(self, x: Tensor) -> Tensor:
-        """x[…, inputs] to [..., outputs]."""
+        """x[..., inputs] to [..., outputs]."""
         return x @ self.weight + self.bias
 
 
 class Attention(Module):
-    """Causal attention of several heads."""
+    """Causal multi-head self-attention."""
 
     def __init__(self, size: Size) -> None:
         self._heads = size.heads
@@ -103,15 +103,16 @@ class Block(Module):
 
 
 class Cache:
-    """The keys and values of the tokens so far, with room for those of `context` tokens: when a token comes, its
-    own are all that is copied."""
+    """The keys and values of the tokens so far (KV cache), with room for `context` tokens. Adding a token copies only
+    its own keys and values."""
 
     def __init__(self, context: int) -> None:
         self.context, self.length = context, 0
         self._rows: list[tuple[np.ndarray, np.ndarray]] = []
 
     def append(self, rows: Rows) -> Cache:
-        """Keep what `GPT2.forward` gave for the next tokens. ValueError as of `fit`."""
+        """Append the keys and values that `GPT2.forward` returned for the next tokens. ValueError if they do not
+        fit."""
         new = [(keys.numpy(), values.numpy()) for keys, values in rows]
         start, count = self.length, len(new[0][0])
         self.fit(count)
@@ -123,13 +124,13 @@ class Cache:
         return self
 
     def fit(self, count: int) -> None:
-        """ValueError if there is no room for so many more tokens."""
+        """Check that there is room for `count` more tokens; else ValueError."""
         if self.length + count > self.context:
             raise ValueError(f"the model knows {self.context} places")
 
     @property
     def past(self) -> Rows | None:
-        """The keys and values of each layer, as `GPT2.forward` takes them; none if there are no tokens."""
+        """The keys and values of each layer, as `GPT2.forward` takes them; None if there are no tokens."""
         return [(k[:self.length], v[:self.length]) for k, v in self._rows] if self._rows else None
 
     def _room(self, like: np.ndarray) -> np.ndarray:
@@ -137,7 +138,7 @@ class Cache:
 
 
 class GPT2(Module):
-    """The model. Without weights from a file they are drawn from the seed."""
+    """The GPT-2 model. Its weights start with random values; `load_published` sets them."""
 
     def __init__(self, size: Size | str = "124M") -> None:
         self._size = size = SIZES[size] if isinstance(size, str) else size
@@ -149,12 +150,12 @@ class GPT2(Module):
 
     @property
     def size(self) -> Size:
-        """Its size."""
+        """The numbers of layers, heads and so on."""
         return self._size
 
     def forward(self, tokens: Tensor, past: Rows | None = None, last: bool = False) -> tuple[Tensor, Rows]:
-        """tokens[time], integers, to logits[time, vocabulary] and their keys and values. `past`: those of the tokens
-        before. `last`: the logits of the last token alone, [1, vocabulary]."""
+        """tokens[time], integers, to the pair of logits[time, vocabulary] and the keys and values of these tokens.
+        `past`: the keys and values of the tokens before. `last`: only the logits of the last token, [1, vocabulary]."""
         start = past[0][0].shape[0] if past else 0
         x = self.wte(tokens) + self.wpe(arange(start, start + tokens.shape[0]))
         rows = []
@@ -166,15 +167,17 @@ class GPT2(Module):
         return self.ln_f(x) @ self.wte.weight.T, rows
 
     def load_published(self, weights: Mapping[str, np.ndarray]) -> None:
-        """The weights of a published file; its masks are left out, and a prefix such as "transformer."."""
+        """Set the weights to those of a published file. The prefix "transformer." of names, causal masks and `lm_head`
+        are ignored. ValueError as from `load_state_dict`."""
         found = {name.removeprefix("transformer."): value for name, value in weights.items()}
         self.load_state_dict({n: v for n, v in found.items()
                               if not n.endswith((".attn.bias", ".attn.masked_bias")) and n != "lm_head.weight"})
 
     def generate(self, tokens: Sequence[int], count: int, temperature: float = 0.0, top_k: int = 0,
                  seed: int = 0) -> Iterator[int]:
-        """The next tokens, one at a time. `temperature` 0: always the likeliest; else drawn from the softmax of the
-        logits over it, of the `top_k` likeliest alone if it is not 0."""
+        """Yield `count` new token ids, one at a time. `temperature` 0: always the most likely token; else a sample from
+        the softmax of logits / temperature, restricted to the `top_k` most likely tokens if it is not 0. `seed`: the
+        seed of the sampling. ValueError for an empty prompt, and if the context of the model is full."""
         draw = np.random.default_rng(seed)
         step = jit(self.forward, dynamic_shapes={"past": {0: Var("before", 1, self.size.context)}})
         next_ones, cache = list(tokens), Cache(self.size.context)
@@ -190,7 +193,7 @@ class GPT2(Module):
 
 
 def chosen(logits: np.ndarray, temperature: float, top_k: int, draw: Any) -> int:
-    """A token by its logit."""
+    """A token id, chosen by the logits as in `GPT2.generate`."""
     if not temperature:
         return int(logits.argmax())
     scaled = logits.astype(np.float64) / temperature

@@ -1,4 +1,9 @@
-"""Layers. Their parameters have the names and shapes that PyTorch gives them, so that its state dicts fit."""
+"""Layers of neural networks.
+
+Linear, Embedding, the convolutions, the norms and the recurrent cells have PyTorch's parameter names and shapes. Other
+names differ: MultiHeadAttention has `qkv` and `projection`, LSTM and GRU have `cell.weight_ih` instead of
+`weight_ih_l0`, and Sequential has `layers.0.weight` instead of `0.weight`.
+"""
 from __future__ import annotations
 
 from math import prod, sqrt
@@ -14,19 +19,19 @@ from .module import Module
 
 
 def parameter(values: np.ndarray) -> Tensor:
-    """A tensor that is trained."""
+    """A tensor with these values that requires gradients: an optimizer trains it."""
     return Tensor(values, requires_grad=True)
 
 
 def buffer(values: np.ndarray) -> Tensor:
-    """A tensor that belongs to a module, and is not trained."""
+    """A tensor with these values that belongs to a module and is not trained, such as a running average."""
     made = Tensor(values)
     hold(made)
     return made
 
 
 class Linear(Module):
-    """x Wᵀ + b, with W[outputs, inputs]; drawn evenly from ±1/√inputs."""
+    """x Wᵀ + b, with weight[outputs, inputs] and bias[outputs]. Both start uniformly distributed in ±1/√inputs."""
 
     def __init__(self, inputs: int, outputs: int, bias: bool = True) -> None:
         bound = 1 / sqrt(inputs)
@@ -34,7 +39,7 @@ class Linear(Module):
         self.bias = parameter(random.current().uniform((outputs,), bound)) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """x[…, inputs] to [..., outputs]."""
+        """x[..., inputs] to [..., outputs]."""
         made = x @ self.weight.T
         return made if self.bias is None else made + self.bias
 
@@ -53,80 +58,98 @@ class _Convolution(Module):
         self.bias = parameter(random.current().uniform((outputs,), bound)) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """x[batch, inputs, …] to [batch, outputs, …]."""
+        """x[batch, inputs, …] to [batch, outputs, …]; the extents of the output are given for `Conv1d`."""
         made = one(f"conv{self.axes}d", x, self.weight, stride=self._stride, padding=self._padding,
                    dilation=self._dilation, groups=self._groups)
         return made if self.bias is None else made + self.bias.reshape(-1, *[1] * self.axes)
 
 
 class Conv1d(_Convolution):
-    """A convolution along one axis, with weight[outputs, inputs / groups, kernel]."""
+    """A 1-D convolution of x[batch, inputs, length], with weight[outputs, inputs / groups, kernel] and bias[outputs].
+
+    It is a cross-correlation: the kernel is not flipped. `stride`: the step of the kernel; `padding`: the zeros that
+    are added on each side; `dilation`: the distance between neighbouring elements of the kernel; `groups`: the number
+    of groups into which the channels are divided, each with a convolution of its own. From n elements along an axis the
+    output has
+
+        ⌊(n + 2·padding - dilation·(kernel - 1) - 1) / stride⌋ + 1.
+
+    Weight and bias start uniformly distributed in ±1/√k, where k is the number of weights of one output."""
 
     axes = 1
 
 
 class Conv2d(_Convolution):
-    """A convolution along two axes, with weight[outputs, inputs / groups, kernel, kernel]."""
+    """A 2-D convolution of x[batch, inputs, height, width], with weight[outputs, inputs / groups, kernel, kernel] and
+    bias[outputs]. `kernel`, `stride`, `padding` and `dilation`: one number, or a tuple with one for each axis;
+    otherwise as `Conv1d`."""
 
     axes = 2
 
 
 class Conv3d(_Convolution):
-    """A convolution along three axes, with weight[outputs, inputs / groups, kernel, kernel, kernel]."""
+    """A 3-D convolution of x[batch, inputs, depth, height, width], with weight[outputs, inputs / groups, kernel,
+    kernel, kernel] and bias[outputs]. `kernel`, `stride`, `padding` and `dilation`: one number, or a tuple with one for
+    each axis; otherwise as `Conv1d`."""
 
     axes = 3
 
 
 class Embedding(Module):
-    """Rows of a table weight[count, width], drawn normally."""
+    """A table of `count` vectors, weight[count, width], which starts with standard normal values."""
 
     def __init__(self, count: int, width: int) -> None:
         self.weight = parameter(random.current().normal((count, width), 1.0))
 
     def forward(self, index: Tensor) -> Tensor:
-        """The rows at the indices: [...] to [..., width]."""
+        """The rows of the table at the indices, which are integers: [...] to [..., width]."""
         return one("take", self.weight, index, axis=0)
 
 
 class LayerNorm(Module):
-    """Rows of mean 0 and variance 1, times weight, plus bias."""
+    """Layer normalization (Ba, Kiros and Hinton, 2016): (x - mean) / sqrt(variance + eps) · weight + bias, with the
+    mean and variance over the last axis, of length `width`."""
 
     def __init__(self, width: int, eps: float = 1e-5) -> None:
         self._eps = eps
         self.weight, self.bias = parameter(np.ones(width, np.float32)), parameter(np.zeros(width, np.float32))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Of the same shape, [..., width]."""
+        """x[..., width] to the same shape."""
         return one("layer_norm", x, self.weight, self.bias, eps=self._eps)
 
 
 class RMSNorm(Module):
-    """Rows over their root mean square, times weight."""
+    """RMS normalization (Zhang and Sennrich, 2019): x / sqrt(mean(x²) + eps) · weight, with the mean over the last
+    axis, of length `width`."""
 
     def __init__(self, width: int, eps: float = 1e-6) -> None:
         self._eps = eps
         self.weight = parameter(np.ones(width, np.float32))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Of the same shape, [..., width]."""
+        """x[..., width] to the same shape."""
         return one("rms_norm", x, self.weight, eps=self._eps)
 
 
 class GroupNorm(Module):
-    """Groups of channels of mean 0 and variance 1, times weight, plus bias."""
+    """Group normalization (Wu and He, 2018): the channels are divided into `groups` groups, and each group of a sample
+    is normalized by its own mean and variance; then each channel is multiplied by weight[channels], and bias[channels]
+    is added."""
 
     def __init__(self, groups: int, channels: int, eps: float = 1e-5) -> None:
         self._groups, self._eps = groups, eps
         self.weight, self.bias = parameter(np.ones(channels, np.float32)), parameter(np.zeros(channels, np.float32))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Of the same shape, [batch, channels, …]."""
+        """x[batch, channels, …] to the same shape."""
         return one("group_norm", x, self.weight, self.bias, groups=self._groups, eps=self._eps)
 
 
 class BatchNorm(Module):
-    """Channels of mean 0 and variance 1 over the batch, times weight, plus bias; not in training, over all batches of
-    the training, of which the later ones count more (`momentum`)."""
+    """Batch normalization (Ioffe and Szegedy, 2015). In training, each channel is normalized by the mean and variance
+    of the batch; after `eval()`, by the running averages of these. Then each channel is multiplied by weight[channels],
+    and bias[channels] is added. `momentum`: the weight of the newest batch in the running averages."""
 
     def __init__(self, channels: int, eps: float = 1e-5, momentum: float = 0.1) -> None:
         self._eps, self._momentum = eps, momentum
@@ -135,7 +158,7 @@ class BatchNorm(Module):
         self.running_var = buffer(np.ones(channels, np.float32))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Of the same shape, [batch, channels, …]."""
+        """x[batch, channels, …] to the same shape."""
         if not self.training:
             return one("batch_norm", x, self.weight, self.bias, self.running_mean, self.running_var, eps=self._eps)
         made, mean, variance = apply("batch_norm_training", x, self.weight, self.bias, eps=self._eps)
@@ -148,20 +171,24 @@ class BatchNorm(Module):
 
 
 class Dropout(Module):
-    """In training, elements become 0 with a probability, and the others larger; else nothing is done."""
+    """In training, each element is set to 0 with probability `p`, and the others are divided by 1 - p (Srivastava et
+    al., 2014). After `eval()`, the identity."""
 
     def __init__(self, p: float = 0.5) -> None:
         self._p = p
 
     def forward(self, x: Tensor) -> Tensor:
-        """Of the same shape."""
+        """x of any shape to the same shape."""
         if not self.training or not self._p:
             return x
         return one("dropout", random.current().key(), x, p=self._p)
 
 
 class MultiHeadAttention(Module):
-    """Attention of a sequence to itself: queries, keys and values of several heads, joined by a linear layer."""
+    """Multi-head self-attention (Vaswani et al., Attention is all you need, 2017). One linear layer (`qkv`) computes
+    queries, keys and values of `heads` heads, each of width `width` / `heads`; another one (`projection`) combines the
+    results. `causal`: a position attends only to itself and to earlier ones. ValueError if `heads` does not divide
+    `width`."""
 
     def __init__(self, width: int, heads: int, causal: bool = False, bias: bool = True) -> None:
         if width % heads:
@@ -170,7 +197,9 @@ class MultiHeadAttention(Module):
         self.qkv, self.projection = Linear(width, 3 * width, bias), Linear(width, width, bias)
 
     def forward(self, x: Tensor, mask: Any = None) -> Tensor:
-        """x[batch, time, width], of the same shape. `mask`: bool, [..., time, time], true where a key is seen."""
+        """x[batch, time, width] to the same shape. `mask`: bool[..., time, time], true where a query (row) may attend
+        to a key (column). With a mask, `causal` is ignored: put the causal condition into the mask. A query without any
+        key gives NaN."""
         batch, time, width = x.shape
         parts = self.qkv(x).reshape(batch, time, 3, self._heads, width // self._heads).transpose(2, 0, 3, 1, 4)
         q, k, v = parts[0], parts[1], parts[2]

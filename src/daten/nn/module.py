@@ -1,4 +1,4 @@
-"""Modules: parameters, and what is computed with them."""
+"""Modules: objects that hold parameters and compute something with them."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -18,14 +18,16 @@ from ..tracing import hold
 
 
 class Module(ABC):
-    """A layer or a network. Tensors, modules, and lists and dicts of them that are its attributes belong to it: tensors
-    that require gradients are its parameters, the others its buffers."""
+    """The base class of layers and networks. Derive a class with a method `forward`, and call an instance of it.
+
+    A module owns the tensors and modules among its attributes, also those in lists, tuples and dicts. Tensors that
+    require gradients are its parameters; the others are its buffers."""
 
     training = True
 
     @abstractmethod
     def forward(self, *inputs: Any, **options: Any) -> Any:
-        """What the module computes."""
+        """Compute the result of the module; a call of the module calls this."""
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
         return self.forward(*inputs, **options)
@@ -39,11 +41,11 @@ class Module(ABC):
                 yield name, tensor
 
     def parameters(self) -> list[Tensor]:
-        """The tensors that are trained."""
+        """The parameters: the tensors that require gradients, each once."""
         return [t for _, t in self.named_tensors() if t.requires_grad]
 
     def modules(self) -> Iterator[Module]:
-        """This module and those inside."""
+        """This module, and all modules inside it."""
         yield self
         for value in vars(self).values():
             for part in _parts(value):
@@ -51,18 +53,24 @@ class Module(ABC):
                     yield from part.modules()
 
     def train(self, mode: bool = True) -> Module:
-        """Compute as in training: with dropout, and statistics of the batch. `eval()` ends it."""
+        """Switch this module and all modules inside it to training: dropout is active, and BatchNorm uses the
+        statistics of the batch. `train(False)` is `eval()`. Returns the module."""
         for module in self.modules():
             module.training = mode
         return self
 
     def eval(self) -> Module:
-        """Compute without dropout, and with the statistics that training gathered."""
+        """Switch this module and all modules inside it to inference: no dropout, and BatchNorm uses its running
+        averages. Returns the module."""
         return self.train(False)
 
     def to(self, dtype: Any) -> Module:
-        """Store all parameters and buffers of floats in this type of floats: `net.to("bfloat16")`. Optimizers that are
-        made afterwards keep what rounding takes from them; inputs are to be of this type, too."""
+        """Convert all floating-point parameters and buffers to this floating-point type, in place:
+        `net.to("bfloat16")`.
+
+        Call it before you make the optimizer, which then keeps the float32 rounding errors of 16-bit parameters (see
+        daten.optim). Convert the inputs to the same type. Gradients are cleared. Returns the module. ValueError if
+        `dtype` is not a floating-point type."""
         name = type_named(dtype)
         if not is_float(name):
             raise ValueError(f"parameters are floats, not {dtype}")
@@ -74,12 +82,16 @@ class Module(ABC):
         return self
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """The values of all parameters and buffers, by name."""
+        """The values of all parameters and buffers as arrays, by names such as "layers.0.weight"."""
         return {name: tensor.numpy() for name, tensor in self.named_tensors()}
 
     def load_state_dict(self, values: Mapping[str, np.ndarray]) -> None:
-        """Set all parameters and buffers. ValueError if one is missing, unknown, or of another shape."""
+        """Set all parameters and buffers to these values, converted to their element types. ValueError if a name is
+        missing or unknown, or a shape differs; then nothing is changed. Entries `num_batches_tracked`, which PyTorch's
+        BatchNorm adds, are ignored."""
         own = dict(self.named_tensors())
+        values = {name: value for name, value in values.items()
+                  if name in own or name.rpartition(".")[2] != "num_batches_tracked"}
         if missing := sorted(own.keys() - values.keys()):
             raise ValueError(f"the state lacks {', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}")
         if unknown := sorted(values.keys() - own.keys()):
@@ -96,13 +108,13 @@ class Module(ABC):
 
 
 class Sequential(Module):
-    """Modules and functions, one after the other."""
+    """Modules and functions of one argument, applied one after the other."""
 
     def __init__(self, *layers: Any) -> None:
         self.layers = list(layers)
 
     def forward(self, x: Any) -> Any:
-        """The last result."""
+        """The result of the last layer."""
         for layer in self.layers:
             x = layer(x)
         return x

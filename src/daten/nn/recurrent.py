@@ -1,4 +1,5 @@
-"""Recurrent layers, step by step: a graph has the operators of all steps, the library each kernel once."""
+"""Recurrent layers. The graph is unrolled: it has the operators of all steps; the compiled library has each kernel
+once."""
 from __future__ import annotations
 
 from abc import abstractmethod
@@ -31,21 +32,25 @@ class _Cell(Module):
 
     @abstractmethod
     def start(self, batch: int) -> State:
-        """Zeros, where a sequence begins."""
+        """The state at the start of a sequence: zeros."""
 
 
 class LSTMCell(_Cell):
-    """A cell with a long short-term memory (Hochreiter and Schmidhuber, 1997; with the forget gate of Gers, 1999)."""
+    """One step of a long short-term memory (Hochreiter and Schmidhuber, 1997; with the forget gate of Gers et al.,
+    1999): c' = σ(f) · c + σ(i) · tanh(g), h' = σ(o) · tanh(c').
+
+    weight_ih[4 width, inputs] and weight_hh[4 width, width] have the rows of i, f, g and o in this order, as in
+    PyTorch. All parameters start uniformly distributed in ±1/√width."""
 
     gates = 4
 
     def start(self, batch: int) -> State:
-        """Zeros, where a sequence begins."""
+        """The state at the start of a sequence: zeros."""
         zeros = Tensor(np.zeros((batch, self._width), np.float32))
         return zeros, zeros
 
     def forward(self, x: Tensor, state: State) -> State:
-        """x[batch, inputs] and the state (h, c) to the next state."""
+        """x[batch, inputs] and the state (h, c), each [batch, width], to the next state."""
         h, c = state
         ours, theirs = self._gates(x, self.weight_ih, self.bias_ih), self._gates(h, self.weight_hh, self.bias_hh)
         i, f, g, o = [a + b for a, b in zip(ours, theirs, strict=True)]
@@ -54,16 +59,20 @@ class LSTMCell(_Cell):
 
 
 class GRUCell(_Cell):
-    """A gated recurrent unit (Cho et al., 2014)."""
+    """One step of a gated recurrent unit (Cho et al., 2014): h' = (1 - z) · n + z · h, with the update gate z and the
+    new value n. The reset gate is applied after the matrix product, as in PyTorch.
+
+    weight_ih[3 width, inputs] and weight_hh[3 width, width] have the rows of the reset gate, the update gate and the
+    new value in this order. All parameters start uniformly distributed in ±1/√width."""
 
     gates = 3
 
     def start(self, batch: int) -> State:
-        """Zeros, where a sequence begins."""
+        """The state at the start of a sequence: zeros."""
         return (Tensor(np.zeros((batch, self._width), np.float32)),)
 
     def forward(self, x: Tensor, state: State) -> State:
-        """x[batch, inputs] and the state (h,) to the next state."""
+        """x[batch, inputs] and the state (h,), which is [batch, width], to the next state."""
         (h,) = state
         ours, theirs = self._gates(x, self.weight_ih, self.bias_ih), self._gates(h, self.weight_hh, self.bias_hh)
         reset, update = [apply("sigmoid", a + b) for a, b in zip(ours[:2], theirs[:2], strict=True)]
@@ -75,7 +84,8 @@ class _Recurrent(Module):
     cell: LSTMCell | GRUCell
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        """x[batch, time, inputs] to h of each step, [batch, time, width], and the last state."""
+        """x[batch, time, inputs] to the pair of h[batch, time, width], for all steps, and the last state. `state`: the
+        first state, as the cell takes it; zeros without it."""
         current = self.cell.start(x.shape[0]) if state is None else state
         outputs: list[Tensor] = []
         for t in range(x.shape[1]):
@@ -85,21 +95,21 @@ class _Recurrent(Module):
 
 
 class LSTM(_Recurrent):
-    """A long short-term memory over a sequence."""
+    """An `LSTMCell` (the attribute `cell`) over a sequence."""
 
     def __init__(self, inputs: int, width: int) -> None:
         self.cell = LSTMCell(inputs, width)
 
 
 class GRU(_Recurrent):
-    """Gated recurrent units over a sequence."""
+    """A `GRUCell` (the attribute `cell`) over a sequence."""
 
     def __init__(self, inputs: int, width: int) -> None:
         self.cell = GRUCell(inputs, width)
 
 
 def _joined(parts: list[Tensor]) -> Tensor:
-    """Joined along the time, halves first: the depth is the logarithm of the length."""
+    """The parts, concatenated along the time axis in pairs: the depth of the graph is logarithmic in their number."""
     while len(parts) > 1:
         pairs = [apply("concatenate", a, b, axis=1) for a, b in zip(parts[::2], parts[1::2], strict=False)]
         parts = pairs + (parts[-1:] if len(parts) % 2 else [])

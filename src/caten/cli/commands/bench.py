@@ -29,25 +29,26 @@ Examples:
 
 @click.command("bench", cls=GroupedCommand, epilog=EXAMPLES)
 @_option("--sizes", "given", multiple=True, metavar="M=100,A=2.0",
-         help="Measure at these sizes; may be repeated. Without it [bench.sizes], or the largest test case.")
+         help="Measure at these sizes. May be repeated. The default is [bench.sizes], or the largest test case.")
 @_option("--rounds", type=click.IntRange(min=LEAST_ROUNDS), default=11, show_default=True, metavar="N",
          help="The number of samples.")
 @_option("--batch", type=Seconds(), default=timing.BATCH, show_default=True, metavar="SECONDS",
-         help="The duration of a sample, which is as many calls as fit.")
+         help="The duration of a sample, which consists of as many calls as fit.")
 @_option("--retakes", type=click.IntRange(min=0), default=2, show_default=True, metavar="N",
          help="How often a sample is repeated if other processes used the CPU meanwhile.")
-@_option("--limits/--no-limits", "wants_limits", default=True, help="Also measure the peak of the machine.")
+@_option("--limits/--no-limits", "wants_limits", default=True,
+         help="Also measure the peak FLOP/s and memory bandwidth of the machine.")
 @_option("--json", "json_file", metavar="FILE",
-         help="Write the results, with every sample, to a file. '-' is stdout, without the table.")
-@_option("--plot", "plot_file", metavar="FILE", help="Draw the results as SVG.")
+         help="Write the results, with every sample, to FILE as JSON. '-' is stdout; then there is no table.")
+@_option("--plot", "plot_file", metavar="FILE", help="Draw the results to FILE as SVG.")
 @_option("--compare", nargs=2, metavar="OLD NEW",
-         help="Compare two files of results; exit code 1 when something became slower.")
+         help="Compare two files of results. The exit code is 1 if an operator became slower.")
 @compiles(runs=True)
 def command(request: Request, given: tuple[str, ...] = (), rounds: int = 11, batch: float = timing.BATCH,
             retakes: int = 2, wants_limits: bool = True, json_file: str | None = None, plot_file: str | None = None,
             compare: tuple[str, str] | None = None) -> int:
-    """Measure the median time of a call, with its 95 % confidence interval, and compare it with the peak of the
-    machine. -r takes several runtimes, separated by commas."""
+    """Measure the median time of a call of each operator, with its 95 % confidence interval, and compare it with the
+    peak FLOP/s and memory bandwidth of the machine. -r takes several runtimes, separated by commas."""
     if compare:
         return _compared(request, *compare)
     settings = [read_settings(text, "--sizes") for text in given]

@@ -19,8 +19,8 @@ Examples:
 @click.command("check", cls=GroupedCommand, epilog=EXAMPLES)
 @compiles()
 def command(request: Request) -> None:
-    """Parse specs, infer shapes and types, check bounds, and schedule; try the rules of [rewrite]; report every
-    problem, also in test code. A correct spec gets one line with the number of its run-time checks."""
+    """Parse specs, infer shapes and types, check bounds, schedule, and try the rules of [rewrite]. Report every
+    problem, also in test code. For a correct operator, print one line with the number of its run-time checks."""
     lines: list[str] = []
     problems: list[CatenError] = []
     for program in load(request, sources(request)):

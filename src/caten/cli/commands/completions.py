@@ -16,5 +16,6 @@ Examples:
 @click.command("completions", epilog=EXAMPLES)
 @click.argument("shell", type=click.Choice(SHELLS))
 def command(shell: str) -> None:
-    """Print a script with which a shell completes the commands, options, runtimes, codes and files of caten."""
+    """Print a completion script for a shell. It completes the commands, options, runtimes, diagnostic codes and files
+    of caten."""
     write(STDOUT, script(shell))

@@ -34,8 +34,8 @@ Examples:
 
 @click.command("doctor", epilog=EXAMPLES)
 def command() -> int:
-    """Show the compilers, OpenMP, the runtimes, the cache and the packages, and what to install. Exit code 3 without a
-    usable compiler."""
+    """Show the compilers, OpenMP, the runtimes, the cache and the packages, and what to install. The exit code is 3 if
+    there is no usable compiler."""
     found = environment()
     cache = default_directory(found["cache_dir"])
     host = Host(cc=found["cc"], cflags=found["cflags"], ldflags=found["ldflags"],

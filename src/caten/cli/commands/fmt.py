@@ -27,8 +27,8 @@ Examples:
               help="Write nothing; list the files that would change, and exit with 1 if there are any.")
 @click.option("--diff", is_flag=True, help="Write nothing; show what would change.")
 def command(files: tuple[str, ...], check: bool, diff: bool) -> int:
-    """Normalise indentation, spaces and empty lines of specs and their bodies. Line breaks, comments and the meaning
-    stay."""
+    """Normalise the indentation, spaces and empty lines of specs and their bodies. Line breaks, comments and the
+    meaning do not change."""
     if not files:
         raise UsageError(Diagnostic("E902", "no input files", hint="name a spec: caten fmt gemm.toml"))
     problems: list[CatenError] = []

@@ -22,7 +22,7 @@ Examples:
 EXIT_STATUS = (
     ("0", "Success."), ("1", "A spec has errors, or a test failed."), ("2", "The command line is wrong."),
     ("3", "The host compiler or another tool is missing or failed."), ("4", "An internal error."),
-    ("5", "No composite, case or test matched."),
+    ("5", "No operator, case or test matched."),
     ("130", "Interrupted."),
     ("143", "Terminated."))
 ENVIRONMENT = (

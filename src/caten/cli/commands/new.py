@@ -22,7 +22,7 @@ Examples:
 
 @click.group("new", epilog=EXAMPLES)
 def command() -> None:
-    """Write a file as a starting point."""
+    """Write a runtime file as a starting point."""
 
 
 @command.command("runtime", epilog=EXAMPLES)

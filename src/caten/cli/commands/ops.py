@@ -21,7 +21,7 @@ from ..shared_options import GroupedCommand, Request, compiles
 
 EXAMPLES = """\b
 Examples:
-  caten ops                                      every operator, by families
+  caten ops                                      every operator, by family
   caten ops norm                                 those with this word in their name or description
   caten ops softmax                              the signature and the spec of one
   caten ops softmax --source > my_softmax.toml   its spec, to be changed
@@ -53,14 +53,14 @@ class Ops(click.Group):
 def command() -> None:
     """List the operators of the library, show one, or compile some.
 
-    Options of the list: --family NAME, --json, and --source, which prints specs."""
+    Options of the list: --family NAME lists only this family, --json prints JSON, and --source prints specs."""
 
 
 @command.command("show")
 @click.argument("words", nargs=-1, metavar="WORD…")
-@click.option("--family", metavar="NAME", help="Only the operators of a family.")
-@click.option("--source", is_flag=True, help="Print specs.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--family", metavar="NAME", help="List only the operators of this family.")
+@click.option("--source", is_flag=True, help="Print the specs.")
+@click.option("--json", "as_json", is_flag=True, help="Print the operators as JSON.")
 def show(words: tuple[str, ...], family: str | None, source: bool, as_json: bool) -> None:
     """List operators by the words in their names and descriptions, or show one."""
     found = chosen(words, family)
@@ -75,15 +75,16 @@ def show(words: tuple[str, ...], family: str | None, source: bool, as_json: bool
 
 
 @command.command("build", cls=GroupedCommand, epilog=BUILDS)
-@click.option("--all", "everything", is_flag=True, help="All operators of the library.")
+@click.option("--all", "everything", is_flag=True, help="Compile all operators of the library.")
 @click.option("--type", "types", multiple=True, metavar="NAME,…",
-              help="Instances for these element types, where an operator has them.")
+              help="Compile instances for these element types. The default is float32. An operator that has none of "
+                   "them gets the instance of its first test case.")
 @click.option("--rank", "ranks", multiple=True, metavar="N,…",
-              help="Instances for these numbers of axes, where an operator has any number.")
+              help="Compile instances for these numbers of axes, for operators that take any number. The default is 1.")
 @compiles(products=True)
 def build(request: Request, everything: bool, types: tuple[str, ...], ranks: tuple[str, ...]) -> int:
-    """Compile operators of the library to one library with its header, manifest and look-up table. -o DIR/ makes a
-    Python package of it."""
+    """Compile operators of caten's library to one shared library with its header, manifest and look-up table. -o DIR/
+    writes a Python package."""
     from .build import build as built
     if bool(request.inputs) == everything:
         raise UsageError(Diagnostic("E902", "operators are named, and --all is given" if everything

@@ -18,5 +18,5 @@ Examples:
 @click.argument("files", nargs=-1, required=True, metavar="REPORTS.JSON…")
 @click.option("-o", "--output", default=STDOUT, metavar="FILE", help="The output file. The default is stdout.")
 def command(action: str, files: tuple[str, ...], output: str) -> None:
-    """Merge the results of several runtimes into one Markdown table (merge)."""
+    """Merge the reports.json of several runtimes, which test-runtime writes, into one Markdown table (merge)."""
     write(output, escape_lines(record_comparison.merged([record.read(name) for name in files])))

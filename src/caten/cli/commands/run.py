@@ -27,8 +27,8 @@ Examples:
 @click.command("run", cls=GroupedCommand, epilog=EXAMPLES)
 @compiles(tools=True)
 def command(request: Request) -> None:
-    """Compile a spec and call it on NAME=FILE.npy, NAME=FILE.npz[:ENTRY] and NAME=NUMBER. -o FILE.npz stores the
-    outputs; without it they are printed."""
+    """Compile a spec and call it on NAME=FILE.npy, NAME=FILE.npz[:ENTRY] and NAME=NUMBER. -o FILE.npz stores all
+    outputs, -o FILE.npy a single one; without -o they are printed."""
     specs, given = array_files.split(request.inputs)
     request = replace(request, inputs=specs)
     built = library(request, sources(request)).loadable()

@@ -18,7 +18,7 @@ Examples:
 
 @click.command("runtimes", epilog=EXAMPLES)
 def command() -> None:
-    """List the runtimes: state, description, origin and options of each."""
+    """List the runtimes, with the state, description, origin and options of each."""
     rows = [lines for listed in discover.listing(environment()["runtime_path"]) for lines in describe(listed)]
     write(STDOUT, "".join([escape(row).rstrip() + "\n" for row in rows]))
 

@@ -88,7 +88,7 @@ STEPS = click.option(
     help="Print only the schedules, (schedule STEP…), in the form for -s FILE and for [schedule] in a spec.")
 STAGES: dict[str, Stage] = {
     "parse": Stage(
-        "Print the validated, expanded spec: one (op …) per composite, with everything that later stages need.",
+        "Print the validated, expanded spec: one (op …) per operator, with everything that later stages need.",
         ("caten parse gemm.toml", "caten parse -x lisp - < gemm.lisp",
          "caten parse '(composite ((A{float}[N]) -> (B{float}[N])) "
          "(dotimes (i N) (setf (aref B i) (* 2 (aref A i)))))'",

@@ -43,9 +43,9 @@ Examples:
 @compiles(runs=True)
 def command(request: Request, tags: tuple[str, ...] = (), grad: bool = False, jobs: int = 1,
             junit_file: str | None = None, json_file: str | None = None) -> int:
-    """Compile every spec, also those in folders, and run its [[test.case]]s in child processes against its [test].
-    Each file is tested separately; a file with errors counts as failed. The exit code is 1 if a case fails or
-    compares nothing, and 5 if no case matches."""
+    """Compile every spec, also those in folders, run its test cases ([[test.case]]) in child processes, and compare the
+    results with its reference ([test]). Each file is tested separately; a file with errors counts as failed. The exit
+    code is 1 if a case fails or compares nothing, and 5 if no case matches."""
     if [junit_file, json_file, request.output].count(STDOUT) > 1:
         raise UsageError(Diagnostic("E903", "only one of --junit, --json and -o can go to stdout",
                                     hint="name a file for the others"))

@@ -42,8 +42,8 @@ Examples:
 @_option("-O", "opt", type=click.Choice(("0", "1", "2")), default="2", show_default=True, group=TESTED,
          help="The optimisation level.")
 @_option("--filter", "patterns", multiple=True, metavar="PATTERN", group=TESTED,
-         help="Select cases by a component of kind/row/column/name, by its beginning, or by a pattern with * ? [ for "
-              "all of it. May be repeated.")
+         help="Select cases, which are named kind/row/column/name: by one of these parts, by the first parts of the "
+              "name, or by a pattern with * ? [ that matches the whole name. May be repeated.")
 @_option("--library", is_flag=True, group=TESTED,
          help="Also test the operators of the library, `caten ops`: kind library.")
 @_option("--seed", type=click.IntRange(min=0, max=(1 << 63) - 1), default=0, show_default=True, metavar="N",

@@ -36,24 +36,24 @@ A minute for each operator, which is the default, finds more than these two seco
 
 @click.command("tune", cls=GroupedCommand, epilog=EXAMPLES)
 @_option("--budget", type=Seconds(), default=BUDGET, show_default=True, metavar="SECONDS",
-         help="How long to search, for each operator.")
+         help="The time for the search, for each operator.")
 @_option("--sizes", "given", multiple=True, metavar="M=100,A=2.0",
-         help="Tune for these sizes; may be repeated. Without it for those of [bench.sizes], or the greatest test "
-              "case.")
+         help="Tune for these sizes. May be repeated. The default is [bench.sizes], or the largest test case.")
 @_option("--beside", is_flag=True,
-         help="Put the records beside the specs, as NAME.tune.json, instead of into the cache.")
-@_option("--show", is_flag=True, help="Print the records that there are; with FILEs only those of their operators.")
-@_option("--export", "export", metavar="FILE", help="Write these records to a file. '-' is stdout.")
+         help="Write the records next to the specs, as NAME.tune.json, instead of into the cache.")
+@_option("--show", is_flag=True, help="Print the existing records; with FILEs, only those of their operators.")
+@_option("--export", "export", metavar="FILE",
+         help="Write the records that --show prints to FILE as JSON. '-' is stdout.")
 @_option("--merge", is_flag=True,
-         help="Take the records of the FILEs into the cache; of two for the same kernel and CPU the later counts.")
+         help="Copy the records of the FILEs into the cache. For the same kernel and CPU, the newer record is kept.")
 @_option("--json", "json_file", metavar="FILE",
-         help="Write what came of it to a file. '-' is stdout, without the lines.")
+         help="Write the results to FILE as JSON. '-' is stdout; then there is no report.")
 @compiles(runs=True)
 def command(request: Request, budget: float = BUDGET, given: tuple[str, ...] = (), beside: bool = False,
             show: bool = False,
             export: str | None = None, merge: bool = False, json_file: str | None = None) -> int:
-    """Search for schedules that are faster on this machine than those of -O2, for so many seconds each, and record
-    them for -O3. Ctrl-C ends the search and keeps what it found."""
+    """Search for schedules that are faster on this machine than those of -O2, spend --budget seconds on each operator,
+    and record the best schedules for -O3. Ctrl-C ends the search; the best schedules found so far are recorded."""
     if show + merge + (export is not None) + beside > 1:
         raise UsageError(Diagnostic("E933", "--show, --export, --merge and --beside exclude each other",
                                     hint="run caten tune once for each"))

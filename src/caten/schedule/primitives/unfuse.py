@@ -1,4 +1,4 @@
-"""unfuse: make two nested loops of one, the inverse of `fuse`."""
+"""unfuse: split one loop into two nested loops, the inverse of `fuse`."""
 from __future__ import annotations
 
 from typing import Any
