@@ -166,7 +166,7 @@ def test_gradients_of_random_graphs(seed: int) -> None:
 
 
 @pytest.mark.scheduled
-@pytest.mark.parametrize("number", [116, 1027, 1093, 1305])
+@pytest.mark.parametrize("number", [116, 438, 1027, 1093, 1305])
 def test_graphs_that_were_planned_wrongly_once(number: int) -> None:
     """Rows of flattened arrays whose end is a vector."""
     test_gradients_of_random_graphs(number)

@@ -197,13 +197,14 @@ def test_rows_of_an_array_of_three_axes_are_inside_of_it_as_one_row(least: int) 
 
 @pytest.mark.parametrize("last", ["(setf (vref Y 4 ((- (+ (* i C) C) 4))) (splat 4 0.0:f64))", "(for k (- C 4) C 1 serial (setf (aref Y (+ (* i C) k)) 0.0:f64))"])
 def test_the_end_of_a_row_of_known_length_is_inside_of_an_array_as_one_row(last: str) -> None:
-    """No loop over C tells that C is not 0, but a condition does."""
-    text = f"""(loop G (buffer X f64 (A B C) (0 1 2) in) (buffer Y f64 ((* (* A B) C)) (0) out) (size A) (size B) (size C)
-      (kernel g (if (<= 4 C) ((for i 0 (* A B) 1 serial {last})))))"""
-    verify(resolve(read(text)[0]))
-    for wrong in (text.replace("(<= 4 C)", "(<= 3 C)"), text.replace("for i 0 (* A B)", "for i 0 (+ (* A B) 1)")):
-        with pytest.raises(CatenError, match="E483"):
-            verify(resolve(read(wrong)[0]))
+    """No loop over C tells that C is not 0, but a condition does, around the rows or inside."""
+    row = last.replace("splat 4 0.0:f64", "vref X 4 ((floordiv i B) (mod i B) (- C 4))").replace(" 0.0:f64", " (aref X (floordiv i B) (mod i B) k)")
+    for kernel in (f"(if (<= 4 C) ((for i 0 (* A B) 1 serial {last})))", f"(for i 0 (* A B) 1 serial (if (<= 4 C) ({row})))"):
+        text = (f"(loop G (buffer X f64 (A B C) (0 1 2) in) (buffer Y f64 ((* (* A B) C)) (0) out) (size A) (size B) (size C) (kernel g {kernel}))")
+        verify(resolve(read(text)[0]))
+        for wrong in (text.replace("(<= 4 C)", "(<= 3 C)"), text.replace("for i 0 (* A B)", "for i 0 (+ (* A B) 1)")):
+            with pytest.raises(CatenError, match="E483"):
+                verify(resolve(read(wrong)[0]))
 
 
 def test_a_product_is_not_0_where_that_is_the_only_way_left() -> None:

@@ -144,8 +144,8 @@ class Context(Valuation):
         return context
 
     def _with_whole_products(self, extent: Linear) -> Context:
-        """With what is known of a · b, the bound of a loop around or of this one, where it does not wrap: a · b · c
-        fits, and c is not 0: it is known to be positive, or this is a loop over c, or over parts of it."""
+        """With what is known of a · b, the bound of a loop, where it does not wrap: a · b · c fits, and c is not 0.
+        That is known of c, or a loop of this extent is entered, over c or over parts of it."""
         shown = frozenset([n.name for a in extent.atoms() for n in a.unique() if isinstance(n, Var)])
         wide = dict.fromkeys([frozenset([a.name for a in m if isinstance(a, Var)])
                               for clause in self.clauses if clause.is_wide for c in clause.alternatives[0]
@@ -201,6 +201,8 @@ class Context(Valuation):
             if possible is not None and (part[1] or len(possible := _not_false(possible)) <= MOST_CASES):
                 context = context._assuming(possible)
             context = context._with_factors_of(*part)
+        if any(self.ranges.get(name, (0, 0))[0] < 1 <= context.ranges.get(name, (0, 0))[0] for name in cond.variables):
+            context = context._with_whole_products(constant(0))
         return context
 
     def _with_factors_of(self, cond: Expr, holds: bool) -> Context:
