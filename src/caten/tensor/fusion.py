@@ -341,16 +341,24 @@ class _Sweep:
         """Do the readers of a group run later than another group, and what it reads earlier, and are both together
         small enough?"""
         members = {*g.outer, *into.outer}
-        arrays = {r.buffer for m in members for r in reads_of(self.values[m])}
         read = [self.group_of[r.buffer] for m in g.outer for r in reads_of(self.values[m]) if r.buffer in self.group_of]
         return (all(self.group_of[u] is g or self.group_of[u].number < into.number
                     for m in g.outer for u, _ in self.readers.get(m, []) if u in self.group_of)
                 and not any(u not in self.group_of for m in g.outer for u, _ in self.readers.get(m, []))
                 and all(other is g or other.number > into.number for other in read)
-                and not g.contraction and not into.contraction and len(arrays | members) <= MOST_ARRAYS
+                and not g.contraction and not into.contraction
+                and self.arrays_of(members, min([len(o) for d in (g, into) for o in d.outer.values()])) <= MOST_ARRAYS
                 and g.cost + into.cost <= MOST_COST
                 and not any(isinstance(self.values[m], Scan | Scatter) for m in members)
                 and not any(self.requests.is_apart(a, b) for a in g.outer for b in into.outer))
+
+    def arrays_of(self, members: set[str], loops: int) -> int:
+        """The arrays that a group reads and writes, rows of its own among them. A member that only the group reads, one
+        element in each iteration of the outer loops, is in a register."""
+        read = {r.buffer for m in members for r in reads_of(self.values[m])} - members
+        written = [m for m in members if len(self.reader(m).axes) > loops or m in self.outputs or m in self.opaque
+                   or any(user not in members for user, _ in self.readers.get(m, []))]
+        return len(read) + len(written)
 
     def why_apart(self, name: str, value: Indexed, users: Sequence[tuple[str, Read]], g: _Draft) -> Reason | None:
         """Add a value to the group of its readers. If it does not fit there: why."""
@@ -386,7 +394,7 @@ class _Sweep:
             return why.ONE_VALUE
         if len(set(own.values())) != len(own):
             return why.DIAGONAL
-        reason = None if asked else self.why_not_worth(value, g, own)
+        reason = None if asked else self.why_not_worth(name, value, g, own)
         if reason is not None:
             return reason
         kept_loops = sorted(own)
@@ -414,13 +422,12 @@ class _Sweep:
         assert isinstance(value, Indexed)
         return value
 
-    def why_not_worth(self, value: Indexed, g: _Draft, own: dict[int, Axis]) -> Reason | None:
+    def why_not_worth(self, name: str, value: Indexed, g: _Draft, own: dict[int, Axis]) -> Reason | None:
         """Why a larger group is not worth its smaller number of outer loops; None if it is."""
         if g.cost > MOST_COST:
             return Limit("the operators of the kernel cost", g.cost, MOST_COST)
-        arrays = {r.buffer for m in g.outer for r in reads_of(self.values[m])} | {r.buffer for r in reads_of(value)}
-        if len(arrays) + len(g.outer) > MOST_ARRAYS:
-            return Limit("the arrays of the kernel are", len(arrays) + len(g.outer), MOST_ARRAYS)
+        if (arrays := self.arrays_of({*g.outer, name}, len(own))) > MOST_ARRAYS:
+            return Limit("the arrays of the kernel are", arrays, MOST_ARRAYS)
         if own and all(isinstance(a.extent, Const) and a.extent.value == 1 for a in own.values()):
             return why.EXTENT_ONE
         return None
