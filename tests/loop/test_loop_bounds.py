@@ -243,3 +243,17 @@ def test_a_value_that_shares_parts_takes_no_longer_than_its_parts() -> None:
     verify(reading("N", 20))
     with pytest.raises(CatenError, match="E483"):
         verify(reading("(- N 1)", 20))
+
+
+@pytest.mark.parametrize(("extent", "least", "right"), [("N", 0, True), ("(* A B)", 0, True), ("(* A B)", -1, False)])
+def test_an_index_from_the_end_of_an_array_as_one_row(extent: str, least: int, right: bool) -> None:
+    """As in a search in an array of two axes: what is below the number of its elements and may be negative does not overflow when that is added."""
+    ix = f"(where (< ix 0) (+ ix {extent}) ix)"
+    text = f"""(loop S (buffer X f64 (A B) (0 1) in) (buffer V f64 ({extent}) (0) inout) (buffer L i64 () () in) (size A) (size B) (size N) (ensure 1 (<= {extent} 1099511627776)) (check 1 "large")
+      (check 2 "outside") (kernel s (if (< (aref L) {extent}) ((let ix i64 (aref L)) (if (not (<= {least} {ix})) ((fail 2))) (setf (aref V {ix}) 0.0:f64)))))"""
+    program = resolve(read(text)[0])
+    if right:
+        verify(program)
+    else:
+        with pytest.raises(CatenError, match="E483"):
+            verify(program)

@@ -345,14 +345,15 @@ class Valuation(ABC):
                 return (max(lo, row.least), min(hi, row.greatest)) if lo <= hi else (row.least, row.greatest)
 
     def _compared(self) -> dict[Expr, Range]:
-        """The non-variable atoms that are compared with numbers or variables, and the ranges that follow."""
+        """The non-variable atoms that are compared with numbers, variables or the number of elements of an array, and the
+        ranges that follow."""
         found: dict[Expr, Range] | None = self.facts.get("bounded")
         if found is None:
             found = self.facts["bounded"] = {}
-            for c in [c for clause in self.clauses if len(clause.alternatives) == 1
-                      for c in clause.alternatives[0] if c.linear.degree == 1]:
-                others = [m for m in c.linear.terms if not isinstance(m[0], Var)]
-                known = [m for m in c.linear.terms if isinstance(m[0], Var) and m[0].name in self.ranges]
+            for c in [c for clause in self.clauses if len(clause.alternatives) == 1 and not clause.is_wide
+                      for c in clause.alternatives[0]]:
+                others = [m for m in c.linear.terms if len(m) == 1 and not isinstance(m[0], Var)]
+                known = [m for m in c.linear.terms if m not in others and self._variable_range(m) is not None]
                 if len(others) != 1 or len(known) + 1 < len(c.linear.terms):
                     continue
                 (atom,), k = others[0], c.linear.terms[others[0]]
@@ -375,11 +376,17 @@ class Valuation(ABC):
         least = most = form.constant
         for m, k in form.terms.items():
             if m != without:
-                (variable,) = m
-                assert isinstance(variable, Var)
-                lo, hi = self.ranges[variable.name]
+                lo, hi = self._variable_range(m) or (0, 0)
                 least, most = (least + k * lo, most + k * hi) if k > 0 else (least + k * hi, most + k * lo)
         return least, most
+
+    def _variable_range(self, m: Monomial) -> Range | None:
+        """The range of a variable, or of a product of sizes with a known upper bound."""
+        if len(m) == 1:
+            return self.ranges.get(m[0].name) if isinstance(m[0], Var) else None
+        if m in self._ceilings() and all(isinstance(a, Var) and self.ranges.get(a.name, (-1, 0))[0] >= 0 for a in m):
+            return 0, self._ceilings()[m]
+        return None
 
     def _range(self, expr: Expr) -> Range:
         """The range of an integer expression, clipped to its type."""
