@@ -17,6 +17,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from functools import wraps
+from hashlib import blake2b
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast, dataclass_transform, overload
 
 T = TypeVar("T")
@@ -192,6 +193,14 @@ class Node(metaclass=NodeMeta):
     def written_out(self) -> int:
         """The number of nodes that `walk` visits, which is what the text holds: a shared node counts each time."""
         return 1 + sum([c.written_out for c in self.children])
+
+    @bottom_up
+    def digest(self) -> str:
+        """A digest of the whole node, the same in every process; its size does not depend on what is shared."""
+        named = {name for _, name in self._with_nodes}
+        own = [getattr(self, name) for name in self._fields if name not in named]
+        parts = [type(self).__name__, repr(own), *[c.digest for c in self.children]]
+        return blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
 
     @bottom_up
     def depth(self) -> int:

@@ -14,6 +14,7 @@ from ..core.text import flat, form_of
 
 Monomial = tuple[Expr, ...]
 
+LONG = 400                     # nodes of a text that atoms are sorted by
 MAX_TERMS = 48                 # a product that would expand to more terms stays an atom
 
 
@@ -21,6 +22,12 @@ MAX_TERMS = 48                 # a product that would expand to more terms stays
 def text_of(node: Node) -> str:
     """The text of a node on one line."""
     return node.name if isinstance(node, Var) else flat(form_of(node))
+
+
+def key_of(node: Node) -> str:
+    """What atoms are sorted by: the text, or for long ones, whose text may be far longer than the node is large, a
+    digest behind all texts."""
+    return text_of(node) if node.written_out <= LONG else "~" + node.digest
 
 
 class Linear:
@@ -148,7 +155,7 @@ class Linear:
 
 def product(m: Monomial, n: Monomial) -> Monomial:
     """m · n"""
-    return m + n if not m or not n else tuple(sorted(m + n, key=text_of))
+    return m + n if not m or not n else tuple(sorted(m + n, key=key_of))
 
 
 def without(m: Monomial, atom: Expr) -> Monomial:
@@ -159,7 +166,7 @@ def without(m: Monomial, atom: Expr) -> Monomial:
 
 def _leading(form: Linear) -> Monomial:
     """The leading monomial of a form, in an order that products preserve."""
-    return max(form.terms, key=lambda m: (len(m), [text_of(a) for a in m]), default=())
+    return max(form.terms, key=lambda m: (len(m), [key_of(a) for a in m]), default=())
 
 
 def _coefficient(form: Linear, m: Monomial) -> int:
@@ -223,14 +230,14 @@ def _inside(expr: Expr) -> Expr:
     """An atom whose integer operands are in canonical form."""
     inner: Expr = expr.map(lambda child: canonical(child) if isinstance(child, Expr) else child)
     if isinstance(inner, Op) and inner.fn in ("min", "max") and is_integer(inner.dtype):
-        a, b = sorted(inner.args, key=text_of)
+        a, b = sorted(inner.args, key=key_of)
         return a if a is b else Op(inner.fn, (a, b))
     return inner
 
 
 def _rank(term: tuple[Monomial, int]) -> tuple[int, int, str]:
     m, c = term
-    return (-abs(c) if len(m) == 1 else -(1 << 62), -len(m), " ".join([text_of(a) for a in m]))
+    return (-abs(c) if len(m) == 1 else -(1 << 62), -len(m), " ".join([key_of(a) for a in m]))
 
 
 def _typed(atom: Expr, dtype: str) -> Expr:

@@ -16,7 +16,7 @@ from ..core.identities import EXTREMA, FLOATS, LOGIC, NEGATIONS, PARTS
 from ..core.node import Node, idempotent_for, substitute
 from ..core.program import Program
 from . import operation_count
-from .affine import Linear, canonical, expression, of_atom, text_of, without
+from .affine import Linear, canonical, expression, key_of, of_atom, without
 from .constant_folding import fold
 from .context import Context
 from .effects import reads, written
@@ -204,7 +204,7 @@ def _integer(expr: Op, context: Context) -> Expr:
             if context.proves((b <= a) if fn == "min" else (b >= a)):
                 return b
             flat = EXTREMA.once(expr)
-            return flat if flat is not expr else Op(fn, tuple(sorted((a, b), key=text_of)))
+            return flat if flat is not expr else Op(fn, tuple(sorted((a, b), key=key_of)))
         case Op("floordiv" | "mod", (a, b)):
             return _divided(expr, context.linear(a), context.linear(b), context)
     return expr

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from ..core.dtypes import DTYPES, is_float, is_integer
 from ..core.expr import Cast, Const, Expr, Op, Var, index
 from ..frozen import frozen
-from .affine import Linear, Monomial, canonical, constant, expression, linear, of_atom, text_of, without
+from .affine import Linear, Monomial, canonical, constant, expression, key_of, linear, of_atom, without
 from .effects import NOTHING
 from .float_ranges import whole_range
 from .integer_sets import Constraint
@@ -157,7 +157,7 @@ class Valuation(ABC):
             return a
         if (bhi <= alo) if least else (blo >= ahi):
             return b
-        return of_atom(Op(expr.fn, tuple(sorted([expression(a), expression(b)], key=text_of))))
+        return of_atom(Op(expr.fn, tuple(sorted([expression(a), expression(b)], key=key_of))))
 
     def _fitting(self, form: Linear, expr: Expr) -> Linear:
         """The form if it certainly equals the expression; else an atom, one for all expressions that the ring laws
@@ -265,7 +265,7 @@ class Valuation(ABC):
             whole = [self._at_most(a) for a in m]
             if None in whole:
                 return high
-            factors = tuple(sorted([a for a in whole if a is not None], key=text_of))
+            factors = tuple(sorted([a for a in whole if a is not None], key=key_of))
             return min([high, *[most for product, most in known.items() if self._is_part(factors, product)]])
         finally:
             asked.remove(m)
@@ -345,8 +345,8 @@ class Valuation(ABC):
                 return (max(lo, row.least), min(hi, row.greatest)) if lo <= hi else (row.least, row.greatest)
 
     def _compared(self) -> dict[Expr, Range]:
-        """The non-variable atoms that are compared with numbers, variables or the number of elements of an array, and the
-        ranges that follow."""
+        """The non-variable atoms that are compared with numbers, variables or the number of elements of an array, and
+        the ranges that follow."""
         found: dict[Expr, Range] | None = self.facts.get("bounded")
         if found is None:
             found = self.facts["bounded"] = {}

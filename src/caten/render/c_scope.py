@@ -52,6 +52,7 @@ class Scope(ABC):
     vectors: dict[str, tuple[int, int]] = field(default_factory=dict)  # vector names: lanes, and bits of a mask's lanes
     used: dict[str, None] = field(default_factory=dict)
     lanes_of: dict[Op, int] = field(default_factory=dict)
+    parts: int = 0                                       # names of repeated parts so far, over all kernels
 
     def lanes(self, expr: Expr) -> int:
         """The number of lanes of an expression; 1 for a scalar."""

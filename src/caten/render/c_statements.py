@@ -35,7 +35,7 @@ from . import array_fills, c_assignments, cache_hints, guarded_divisions, loop_h
 from .c_expressions import Expressions
 from .c_scope import View
 from .code import Code
-from .common_subexpressions import repeated_vectors
+from .common_subexpressions import repeated_parts
 from .linear_offsets import product
 from .lines import Lines
 from .scratch_memory import ALIGNMENT, Layout, is_in_scratch
@@ -141,8 +141,9 @@ class KernelBody(Lines):
     def _with_names_for_repeated_parts(self, value: Expr) -> Expr:
         """The value with variables, which are declared here, in the place of what its text would repeat."""
         named: dict[Node, Expr] = {}
-        for part in repeated_vectors(value, self.expressions):
-            own, name = substitute(part, named), f"part {len(self.expressions.vectors)}"
+        for part in repeated_parts(value, self.expressions):
+            own, name = substitute(part, named), f"part {self.expressions.parts}"
+            self.expressions.parts += 1
             kind = self.expressions.helpers.type(part.dtype, self.expressions.lanes(part))
             self.line(f"const {kind} {self.expressions.names.of(name)} = {self.expressions.text(own)};")
             self._declare_vector(name, own, part.dtype)

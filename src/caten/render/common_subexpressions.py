@@ -1,4 +1,4 @@
-"""Common subexpressions: the vectors that the text of a statement would repeat, each of which gets a name before it.
+"""Common subexpressions: what the text of a statement would repeat, and gets a name before it.
 
 Expressions share their parts; texts of them repeat these. A C compiler finds what is equal, but not in time if every
 repetition is a masked gather, which is a branch for each lane: a product with the bits of a dropout as its epilogue
@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections import Counter
 
 from ..core.expr import Const, Expr, Op, Var
-from ..loop.statements import Ramp, Splat, Vref
+from ..loop.statements import Ramp, Ref, Splat, Vref
 from .addresses import Memory
 
 LONG = 256                     # nodes of a text that a C compiler may be left with
 
 
-def repeated_vectors(value: Expr, scope: Memory) -> list[Expr]:
-    """The vectors that occur more than once in a long value, inner ones first. What a scalar condition chooses is
-    computed only if it is chosen, so nothing is taken out of it."""
-    if value.written_out < LONG or scope.lanes(value) == 1:
+def repeated_parts(value: Expr, scope: Memory) -> list[Expr]:
+    """The parts that occur more than once in a long value, inner ones first. What a condition chooses is computed only
+    if it is chosen, so nothing is taken out of it."""
+    if value.written_out < LONG:
         return []
     found, stack = Counter[Expr](), [value]
     while stack:
@@ -31,11 +31,14 @@ def repeated_vectors(value: Expr, scope: Memory) -> list[Expr]:
 
 
 def _operands(value: Expr, scope: Memory) -> list[Expr]:
+    """The operands that are computed whenever the value is."""
     match value:
-        case Splat() | Ramp() | Vref():
+        case Splat() | Ramp() | Ref():
             return []
-        case Op(fn="where", args=(cond, *_)) if scope.lanes(cond) == 1:
-            return []
+        case Op(fn="where", args=(first, *_)) if scope.lanes(first) == 1:
+            return [first]
+        case Op(fn="and" | "or", args=(first, _)) if first.dtype == "bool" and scope.lanes(value) == 1:
+            return [first]
     return [c for c in value.children if isinstance(c, Expr)]
 
 
@@ -45,4 +48,4 @@ def _is_worth_a_name(value: Expr, scope: Memory) -> bool:
             return False
         case Vref() if scope.register(value) is not None:
             return False
-    return scope.lanes(value) > 1 and value.dtype != "bool"
+    return value.dtype != "bool" and (scope.lanes(value) > 1 or not isinstance(value, Ref))

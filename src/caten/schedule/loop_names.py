@@ -7,12 +7,12 @@ from typing import Any
 from ..core.expr import Var
 from ..core.node import Node, substitute
 from ..core.unique_names import Names
-from ..loop.statements import Aref, For, Let, Local, Stmt, Vref
+from ..loop.statements import Aref, For, Let, Local, Stmt, Vref, statements_in
 
 
 def declared(stmts: Iterable[Stmt]) -> list[For | Let | Local]:
     """Every declaration in the statements, in text order."""
-    return [node for stmt in stmts for node in stmt.walk() if isinstance(node, For | Let | Local)]
+    return [stmt for stmt in statements_in(stmts) if isinstance(stmt, For | Let | Local)]
 
 
 def copied(stmts: tuple[Stmt, ...], suffix: str, names: Names) -> tuple[tuple[Stmt, ...], dict[str, str]]:

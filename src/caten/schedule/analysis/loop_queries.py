@@ -169,8 +169,14 @@ def accesses(node: Any, buffer: str) -> list[Ref]:
 
 def writes(node: Any) -> list[Setf | Incf | Transpose]:
     """The stores in a statement or a list of them, in text order."""
-    roots: Iterable[Node] = node if isinstance(node, tuple) else (node,)
-    return [n for root in roots for n in root.walk() if isinstance(n, Setf | Incf | Transpose)]
+    found: list[Setf | Incf | Transpose] = []
+    stack: list[Node] = list(node)[::-1] if isinstance(node, tuple) else [node]
+    while stack:
+        n = stack.pop()
+        if isinstance(n, Setf | Incf | Transpose):
+            found.append(n)
+        stack += [child for child in reversed(n.children) if not isinstance(child, Expr)]
+    return found
 
 
 def reads_memory(expr: Node) -> bool:

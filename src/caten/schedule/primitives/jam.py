@@ -1,7 +1,7 @@
 """jam: move a short loop into the loops inside it (unroll-and-jam, before its iterations are unrolled)."""
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 
 from ...core.expr import Const, Expr, Var
 from ...core.node import Node
@@ -109,6 +109,7 @@ class _Jamming:
 
     def with_copies(self, stmt: Stmt) -> Stmt:
         """A statement in which each iteration has its own variables."""
+        @cache
         def go(n: Node) -> Node:
             match n:
                 case Var(name=name) if name in self.expanded:

@@ -80,7 +80,7 @@ class _Ahead:
         if isinstance(stmt, Prefetch):
             return []
         own = [child for child in stmt.children if not isinstance(child, Stmt)]
-        places = dict.fromkeys(n for child in own for n in child.walk() if isinstance(n, self.kinds)
+        places = dict.fromkeys(n for child in own for n in child.unique() if isinstance(n, self.kinds)
                                and n.buffer == self.buffer)
         return [place for place in places if self.moves(place)]
 
