@@ -1,6 +1,7 @@
 """x[…] and x[…] = y: slices, None, `...`, arrays of indices, masks."""
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
@@ -16,6 +17,7 @@ from .symbolic_sizes import SymbolicSize
 from .tracing import made_of_sizes, shape_of
 
 Shape = tuple[int, ...]
+COMPARED: dict[str, Callable[[Any, Any], Any]] = {"<": operator.lt, ">": operator.gt, ">=": operator.ge}
 
 
 @frozen
@@ -84,7 +86,7 @@ def index_of(shape: Shape, at: Any) -> Index:
         elif p is None:
             words.append("None")
         elif isinstance(p, slice):
-            words.append(_slice(p, lambda size: _size(size, arrays)))
+            words.append(_slice(p, shape[axis], lambda size: _size(size, arrays)))
             axis += 1
         elif isinstance(p, SymbolicSize):
             if not -shape[axis] <= p < shape[axis]:
@@ -153,12 +155,51 @@ def _size(size: SymbolicSize, arrays: list[Ref]) -> str:
     return f"{'-' if below else ''}N{len(arrays)}_0"
 
 
-def _slice(s: slice, of_size: Callable[[SymbolicSize], str]) -> str:
-    def one(bound: Any) -> str:
-        if isinstance(bound, SymbolicSize):
-            return of_size(bound)
-        return "" if bound is None else str(int(bound.item() if hasattr(bound, "item") else bound.__index__()))
-    return f"{one(s.start)}:{one(s.stop)}" + (f":{one(s.step)}" if s.step is not None else "")
+def _slice(s: slice, extent: Any, of_size: Callable[[SymbolicSize], str]) -> str:
+    """A slice of an axis as text, clipped as by NumPy: a bound beyond the axis is left out, and what takes nothing is
+    `0:0`, so that the text is for all extents with this meaning."""
+    start, stop, step = [_bound(each) for each in (s.start, s.stop, s.step)]
+    if isinstance(step, int) and step == 0:
+        raise ValueError("slice step cannot be zero")
+    if step is None or isinstance(step, int):
+        is_back = step is not None and step < 0
+        first, last = _position(start, extent), _position(stop, extent)
+        end = extent - 1 if is_back else extent                  # what a bound cannot be above
+        lowest, highest = (stop, start) if is_back else (start, stop)
+        low, high = (last, first) if is_back else (first, last)
+        if _surely(low, ">", end) or _surely(high, "<", 0) or _surely(high, "<", low):
+            return "0:0"
+        lowest = None if _surely(low, "<", 0) else lowest
+        highest = None if _surely(high, ">", end) else highest
+        start, stop = (highest, lowest) if is_back else (lowest, highest)
+
+    def text(bound: Any) -> str:
+        return of_size(bound) if isinstance(bound, SymbolicSize) else "" if bound is None else str(bound)
+    return f"{text(start)}:{text(stop)}" + (f":{text(step)}" if step is not None else "")
+
+
+def _bound(bound: Any) -> Any:
+    if bound is None or isinstance(bound, SymbolicSize):
+        return bound
+    return int(bound.item() if hasattr(bound, "item") else bound.__index__())
+
+
+def _position(bound: Any, extent: Any) -> Any:
+    """Where a bound is, from the beginning of the axis; None for one that is left out or may be of either sign."""
+    if bound is None:
+        return None
+    return bound if _surely(bound, ">=", 0) else bound + extent if _surely(bound, "<", 0) else None
+
+
+def _surely(a: Any, sign: str, b: Any) -> bool:
+    """Does a comparison hold, for all values of the sizes that vary? What may differ from call to call is left to the
+    call, which refuses a bound beyond the axis."""
+    if a is None or b is None:
+        return False
+    try:
+        return bool(COMPARED[sign](a, b))
+    except ValueError:
+        return False
 
 
 def body(code: str, inputs: Sequence[Ref]) -> Ref:

@@ -46,6 +46,22 @@ def test_what_numpy_gives(made: Any, expected: Any) -> None:
     np.testing.assert_allclose(found.numpy(), expected(), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("at", [
+    np.s_[:100], np.s_[-100:], np.s_[100:], np.s_[:-100], np.s_[:, -300:300:3], np.s_[3:1], np.s_[3:-3], np.s_[100::-1], np.s_[2:-100:-1, 3:],
+    np.s_[-100::-1], np.s_[::-1, 7:]], ids=str)
+def test_slices_are_clipped(at: Any) -> None:
+    """Reading, assignment and gradients."""
+    x = Tensor(X, requires_grad=True)
+    assert x[at].shape == X[at].shape
+    np.testing.assert_array_equal(x[at].numpy(), X[at])
+    (x[at] * 2).sum().backward()
+    changed, expected, gradient = Tensor(X), X.copy(), np.zeros_like(X)
+    changed[at], expected[at], gradient[at] = 1.0, 1.0, 2.0
+    np.testing.assert_array_equal(changed.numpy(), expected)
+    assert x.grad is not None
+    np.testing.assert_array_equal(x.grad.numpy(), gradient)
+
+
 def test_nothing_is_computed_before_it_is_asked_for() -> None:
     x = Tensor(X)
     y = x.exp()
