@@ -14,8 +14,8 @@ from typing import Any
 from caten import driver, loading
 from caten.core.dtypes import DTYPES, is_float
 from caten.core.expr import Expr, Var
-from caten.core.program import GradientBody, Scalar
-from caten.core.size_formula import evaluate
+from caten.core.program import GradientBody, Require, Scalar
+from caten.core.size_formula import conjuncts, evaluate
 from caten.errors import error
 from caten.frontend import operator_library
 from caten.frontend.generic_signature import Tensor, is_value, of_call, tuples
@@ -27,6 +27,7 @@ from caten.tensor.nest_sources import without_callers_outputs
 from caten.tensor.values import TensorProgram
 
 from .kept_templates import kept
+from .misfits import Axes
 from .settings import forgotten_by_use, options
 from .symbolic_sizes import has_symbolic
 
@@ -52,6 +53,7 @@ class Template:
         self.input_shapes: tuple[tuple[Expr, ...], ...] = tuple([buffers[n].shape if n in buffers else ()
                                                                  for n in self.inputs])
         self.output_shapes = tuple([buffers[name].shape for name in self.outputs])
+        self.conditions = tuple([c for r in self.program.all(Require) for c in conjuncts(r.cond)])
         self._gradients: dict[tuple[bool, ...], Template] = {}
         self._shapes: dict[tuple[Given, ...], tuple[tuple[int, ...], ...]] = {}
 
@@ -65,11 +67,25 @@ class Template:
         known = self._shapes.get(key)
         if known is None:
             sizes = self.sizes(key)
+            self._check(sizes)
             known = tuple([tuple([int(evaluate(e, sizes)) for e in shape]) for shape in self.output_shapes])
+            for name, extents, shape in zip(self.outputs, self.output_shapes, known, strict=True):
+                if min(shape, default=0) < 0:
+                    raise self._axes.negative(self.name, name, extents, shape, sizes)
             if len(self._shapes) >= MOST_SHAPES:
                 self._shapes.clear()
             self._shapes[key] = known
         return known
+
+    def _check(self, sizes: Mapping[str, int]) -> None:
+        """E675 for extents that the operator refuses in every call."""
+        for condition in self.conditions:
+            if condition.variables <= sizes.keys() and not evaluate(condition, sizes):
+                raise self._axes.unmet(self.name, condition, sizes)
+
+    @property
+    def _axes(self) -> Axes:
+        return Axes(self.inputs, self.input_shapes)
 
     def sizes(self, given: Sequence[Given]) -> dict[str, int]:
         """The sizes of the operator. E675 for inputs that do not fit."""

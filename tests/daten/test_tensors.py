@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import gc
 import random
+import re
 from typing import Any
 
 import numpy as np
@@ -202,6 +203,19 @@ def test_what_cannot_be_differentiated_says_so() -> None:
     x = Tensor(X, requires_grad=True)
     with pytest.raises(CatenError, match=r"E676: nextafter.*has no gradient"):
         xp.nextafter(x, x + 1).sum().backward()
+
+
+@pytest.mark.parametrize(("made", "text"), [
+    (lambda: xp.concat([Tensor(X), Tensor(X[:, :5])], axis=0), "concatenate: axis 1 of x has to be equal to axis 1 of y: axis 1 of x is 6, axis 1 of y is 5"),
+    (lambda: np.einsum("ij,jk->ik", Tensor(X), Tensor(X)), "einsum: axis 1 of x has to be equal to axis 0 of y: axis 1 of x is 6, axis 0 of y is 4"),
+    (lambda: Tensor(X).squeeze(axis=0), "squeeze: axis 0 of x has to be 1, and is 4"),
+    (lambda: Tensor(X).broadcast_to(shape=(4, 5)), "broadcast_to: axis 1 of x has to be 5, and is 6"),
+    (lambda: Tensor(X).topk(k=9, axis=1), "topk: axis 1 of x has to be at least 9, and is 6"),
+    (lambda: daten.nn.Conv2d(3, 4, 5)(Tensor(np.ones((1, 3, 3, 8), np.float32))),
+     "conv2d: y would have the shape (1, 4, -1, 4): axis 2 of x is 3, axis 2 of weight is 5")])
+def test_extents_that_do_not_fit_are_refused_where_the_operator_is_written(made: Any, text: str) -> None:
+    with pytest.raises(CatenError, match=f"^E675: {re.escape(text)}$"):
+        made()
 
 
 def test_a_check_fails_as_in_the_operator() -> None:
