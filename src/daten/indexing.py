@@ -14,7 +14,7 @@ from . import templates
 from .graph import Ref, called, reshaped
 from .operands import leaf
 from .symbolic_sizes import SymbolicSize
-from .tracing import made_of_sizes, shape_of
+from .tracing import ACTIVE, formulas_of, made_of_sizes, shape_of
 
 Shape = tuple[int, ...]
 COMPARED: dict[str, Callable[[Any, Any], Any]] = {"<": operator.lt, ">": operator.gt, ">=": operator.ge}
@@ -51,20 +51,36 @@ def of_shape(shape: Sequence[Any]) -> Ref:
 
 def stored(x: Ref, at: Any, value: Ref) -> Ref:
     """The array with a value at an index; where an array of indices has one twice, the last value stays. IndexError as
-    above."""
+    above; ValueError for a value that cannot be broadcast to the elements there."""
     if (mask := _single_mask(at)) is not None:
         return reshaped(stored(reshaped(x, (1, *x.shape)), np.full(1, mask), value), x.shape)
     index = index_of(shape_of(x), at)
+    if not index.arrays:
+        value = _fitting(value, np.broadcast_to(np.False_, x.shape)[at].shape)
     if not index.arrays or index.only_sizes:
         return body(f"result = x0.copy()\nresult[{index.code}] = x{len(index.arrays) + 1}\nreturn result",
                     [x, *index.arrays, value])
     numbers = leaf(np.arange(prod(x.shape), dtype=np.int64).reshape(x.shape))
     places = body(f"return x0[{index.code}]", [numbers, *index.arrays])
+    value = _fitting(value, places.shape)
     if not prod(places.shape):
         return x
     values = called(_library("broadcast_to", [value], shape=places.shape), [value])[0]
     flat = [reshaped(r, (prod(r.shape),)) for r in (x, places, values)]
     return reshaped(called(_library("scatter", flat), flat)[0], x.shape)
+
+
+def _fitting(value: Ref, shape: Shape) -> Ref:
+    """A value for elements of this shape, without axes of 1 that these have not. ValueError for one that cannot be
+    broadcast to them."""
+    more = max(0, len(value.shape) - len(shape))
+    given = value.shape[more:]
+    if prod(value.shape[:more]) != 1 or any(a not in (1, b) for a, b in zip(given[::-1], shape[::-1], strict=False)):
+        raise ValueError(f"a value of shape {value.shape} does not fit elements of shape {shape}")
+    if not more:
+        return value
+    formulas = formulas_of(value)
+    return reshaped(value, given, formulas and formulas[more:])
 
 
 def index_of(shape: Shape, at: Any) -> Index:
@@ -100,10 +116,12 @@ def index_of(shape: Shape, at: Any) -> Index:
             axis += 1
         else:
             for positions in _positions(p, shape, axis):
+                _check_inside(positions, shape[axis], axis)
                 arrays.append(positions)
                 has_positions = True
                 words.append(f"x{len(arrays)}")
                 axis += 1
+    _check_together([r for r in arrays if r.dtype != "bool"])
     return Index(", ".join(words) or "...", tuple(arrays), bool(arrays) and not has_positions)
 
 
@@ -146,6 +164,27 @@ def _positions(part: Any, shape: Shape, axis: int) -> Sequence[Ref]:
     if part.shape != shape[axis:axis + part.ndim]:
         raise IndexError(f"a mask of shape {part.shape} for axes of shape {shape[axis:axis + part.ndim]}")
     return [leaf(positions.astype(np.int64)) for positions in np.nonzero(part)]
+
+
+def _check_inside(positions: Ref, extent: Any, axis: int) -> None:
+    """IndexError for an array of indices that is there and has one outside of the axis. What is computed later is
+    checked then."""
+    array = positions.array
+    trace = ACTIVE.get()
+    if array is None or not array.size or isinstance(extent, SymbolicSize) or (trace and trace.knows(array)):
+        return
+    for worst in (int(array.min()), int(array.max())):
+        if not -extent <= worst < extent:
+            raise IndexError(f"index {worst} is out of bounds for axis {axis} of extent {extent}")
+
+
+def _check_together(arrays: Sequence[Ref]) -> None:
+    """IndexError for arrays of indices that cannot be broadcast to one shape."""
+    try:
+        np.broadcast_shapes(*[r.shape for r in arrays])
+    except ValueError:
+        raise IndexError(f"arrays of indices of the shapes {', '.join([str(r.shape) for r in arrays])} do not fit "
+                         f"together") from None
 
 
 def _size(size: SymbolicSize, arrays: list[Ref]) -> str:

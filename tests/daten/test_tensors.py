@@ -63,6 +63,26 @@ def test_slices_are_clipped(at: Any) -> None:
     np.testing.assert_array_equal(x.grad.numpy(), gradient)
 
 
+@pytest.mark.parametrize(("at", "value"), [
+    (0, V[:5]), (0, X[:2]), (np.s_[9:], X), (np.s_[:1], X[:0]), (X > 0, V[:2]), (np.array([0, 1]), X[:3]), (np.array([0, 4]), 1.0), (np.array([0, -5]), 1.0),
+    ((np.array([0, 1]), np.array([0, 1, 2])), 1.0), (False, V[:3])], ids=str)
+def test_an_assignment_that_does_not_fit_is_refused_at_once(at: Any, value: Any) -> None:
+    with pytest.raises((ValueError, IndexError)) as by_numpy:
+        X.copy()[at] = value
+    x = Tensor(X)
+    with pytest.raises(by_numpy.type, match=r"fit|out of bounds"):
+        x[at] = value
+    np.testing.assert_array_equal(x.numpy(), X)
+
+
+@pytest.mark.parametrize("at", [0, np.array([0, 2]), np.s_[1:, 2]], ids=str)
+def test_axes_of_1_in_front_of_a_value_are_left_out(at: Any) -> None:
+    x, expected = Tensor(X), X.copy()
+    x[at] = Tensor(Y)[at].reshape(1, 1, *Y[at].shape) * 2
+    expected[at] = Y[at] * 2
+    np.testing.assert_array_equal(x.numpy(), expected)
+
+
 def test_nothing_is_computed_before_it_is_asked_for() -> None:
     x = Tensor(X)
     y = x.exp()
