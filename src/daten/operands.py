@@ -20,6 +20,7 @@ from .tracing import made_of_sizes
 
 _KNOWN: dict[int, tuple[Declaration, tuple[str | None, ...]]] = {}       # by id, for comparing operators takes long
 Number = bool | int | float | complex
+WIDE = (np.float64, np.complex128)
 
 
 def operands(declared: Declaration, given: Sequence[Any]) -> list[Ref]:
@@ -86,12 +87,12 @@ def is_number(value: Any) -> bool:
 
 
 def leaf(data: Any, dtype: Any = None, stays: bool = False) -> Ref:
-    """An array, or numbers, as a node of its own; numbers of Python are float32, int64 or bool. `stays`: is it a
-    weight, which is read again and again?"""
+    """An array, or numbers, as a node of its own; numbers of Python are float32, int64 or bool, and arrays and numbers
+    of NumPy in a list keep their type. `stays`: is it a weight, which is read again and again?"""
     array = np.asarray(data)
     if dtype is not None:
         array = array.astype(numpy_dtype(type_named(dtype)))
-    elif array.dtype in (np.float64, np.complex128) and not isinstance(data, np.ndarray | np.generic):
+    elif array.dtype in WIDE and not _has_wide(data):
         array = array.astype(np.float32 if array.dtype == np.float64 else np.complex64)
     name = dtype_of(array)
     if name is None:
@@ -99,6 +100,13 @@ def leaf(data: Any, dtype: Any = None, stays: bool = False) -> Ref:
     own = huge_pages.copied(array) if stays else np.array(array, order="C")   # a later change is none of it
     own.flags.writeable = False
     return Ref(Leaf(own, name))
+
+
+def _has_wide(data: Any) -> bool:
+    """Is it an array or number of 64 bits a float, or a list with one? A float of Python has no type of its own."""
+    if isinstance(data, list | tuple):
+        return any(type(v) is not float and _has_wide(v) for v in data)
+    return not is_number(data) and np.asarray(data).dtype in WIDE
 
 
 def promoted(types: Sequence[str]) -> str:

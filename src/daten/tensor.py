@@ -42,8 +42,8 @@ class Tensor:
 
     def __init__(self, data: Any, dtype: Any = None, requires_grad: bool = False) -> None:
         """`data`: an array, a number, or nested lists of numbers. Python floats become float32, integers int64 and
-        bools bool. Arrays of other libraries are copied; they need DLPack or the buffer protocol. `dtype`: convert the
-        elements to this type."""
+        bools bool; arrays in a list keep their type. Arrays of other libraries are copied; they need DLPack or the
+        buffer protocol. `dtype`: convert the elements to this type."""
         ref = (data._ref if isinstance(data, Tensor) else data if isinstance(data, Ref) else
                leaf(data, dtype, stays=requires_grad))
         self._ref: Ref = ref if dtype is None else cast(ref, type_named(dtype))

@@ -4,6 +4,7 @@ from __future__ import annotations
 import gc
 import random
 import re
+from array import array
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,16 @@ def test_axes_of_1_in_front_of_a_value_are_left_out(at: Any) -> None:
     x[at] = Tensor(Y)[at].reshape(1, 1, *Y[at].shape) * 2
     expected[at] = Y[at] * 2
     np.testing.assert_array_equal(x.numpy(), expected)
+
+
+@pytest.mark.parametrize(("given", "dtype"), [
+    ([1.0, 2.0], "float32"), ([[1, 2.5]], "float32"), ([1j], "complex64"), ([np.array([1.0, 2.0])], "float64"), ([np.float64(1 / 3), 2.0], "float64"),
+    ([[1.0], (np.float64(2),)], "float64"), ([np.complex128(1)], "complex128"), ([np.array([1.0], np.float32), [2.0]], "float32"),
+    ([np.float32(1), np.float64(2)], "float64"), ([np.float16(1), 2.0], "float32"), (array("d", [1.0]), "float64")], ids=str)
+def test_arrays_in_lists_keep_their_type(given: Any, dtype: str) -> None:
+    made = Tensor(given)
+    assert made.dtype == dtype
+    np.testing.assert_array_equal(made.numpy(), np.asarray(given, dtype))
 
 
 def test_nothing_is_computed_before_it_is_asked_for() -> None:
