@@ -33,7 +33,8 @@ def operands(declared: Declaration, given: Sequence[Any]) -> list[Ref]:
     refs = [value if isinstance(value, Ref) or is_number(value) or isinstance(value, Symbolic) else leaf(value)
             for value in given]
     variables += (None,) * (len(refs) - len(variables))
-    common = {v: _common([r for r, own in zip(refs, variables, strict=False) if own == v]) for v in set(variables) if v}
+    common = {v: common_type([r for r, own in zip(refs, variables, strict=False) if own == v])
+              for v in set(variables) if v}
     found: list[Ref] = []
     for n, (r, v) in enumerate(zip(refs, variables, strict=False)):
         dtype = common[v] if v else _fixed(declared, n, r)
@@ -116,7 +117,7 @@ def promoted(types: Sequence[str]) -> str:
     return name
 
 
-def _common(group: Sequence[Any]) -> str:
+def common_type(group: Sequence[Any]) -> str:
     """The type of operands of one type variable."""
     types = list(dict.fromkeys([r.dtype for r in group if isinstance(r, Ref)]))
     numbers = [r for r in group if not isinstance(r, Ref)]

@@ -20,7 +20,7 @@ from . import indexing, templates
 from .backward import differentiated
 from .element_types import DType, dtype, type_named
 from .graph import RECORDS, Call, Constant, Leaf, Node, Ref, called, in_order, reshaped, stops_gradients
-from .operands import cast, leaf, operands
+from .operands import cast, common_type, is_number, leaf, operands
 from .realization import run
 from .settings import options
 from .symbolic_sizes import SymbolicSize, formula_of, has_symbolic, value_of_all
@@ -42,10 +42,12 @@ class Tensor:
 
     def __init__(self, data: Any, dtype: Any = None, requires_grad: bool = False) -> None:
         """`data`: an array, a number, or nested lists of numbers. Python floats become float32, integers int64 and
-        bools bool; arrays in a list keep their type. Arrays of other libraries are copied; they need DLPack or the
-        buffer protocol. `dtype`: convert the elements to this type."""
-        ref = (data._ref if isinstance(data, Tensor) else data if isinstance(data, Ref) else
-               leaf(data, dtype, stays=requires_grad))
+        bools bool; arrays in a list keep their type. Tensors in a list are stacked along a new first axis, and
+        gradients flow to them. Arrays of other libraries are copied; they need DLPack or the buffer protocol. `dtype`:
+        convert the elements to this type. ValueError for a list of parts of several shapes."""
+        given = stacked(data) if holds_tensor(data) else data
+        ref = (given._ref if isinstance(given, Tensor) else given if isinstance(given, Ref) else
+               leaf(given, dtype, stays=requires_grad))
         self._ref: Ref = ref if dtype is None else cast(ref, type_named(dtype))
         self.requires_grad = requires_grad
         if requires_grad:
@@ -406,6 +408,7 @@ def operator(spec: str | Path, name: str = "") -> Callable[..., Any]:
 
 
 def _applied(spec: SpecText, name: str, inputs: Sequence[Any], attributes: dict[str, Any]) -> Any:
+    inputs = [stacked(i) if holds_tensor(i) else i for i in inputs]
     given = [i._ref if isinstance(i, Tensor) else i for i in inputs]
     for i in inputs:
         if isinstance(i, Tensor):
@@ -505,6 +508,31 @@ _RECORDED = _Recorded()
 def tensor(value: Any) -> Tensor:
     """The value as a tensor; a tensor is returned as it is."""
     return value if isinstance(value, Tensor) else Tensor(value)
+
+
+def holds_tensor(data: Any) -> bool:
+    """Is it a list with a tensor in it?"""
+    return isinstance(data, list | tuple) and any(
+        isinstance(v, Tensor) or (isinstance(v, list | tuple) and holds_tensor(v)) for v in data)
+
+
+def stacked(parts: Sequence[Any]) -> Tensor:
+    """Tensors, arrays, numbers and lists of them along a new first axis. They are joined in pairs: the depth of the
+    graph is logarithmic in their number. ValueError for several shapes."""
+    given = [p if is_number(p) else tensor(p) for p in parts]
+    for t in given:
+        if isinstance(t, Tensor):
+            t.recorded()
+    dtype = common_type([t._ref if isinstance(t, Tensor) else t for t in given])
+    joined = [(t if isinstance(t, Tensor) else Tensor(t)).astype(dtype) for t in given]
+    shapes = list(dict.fromkeys([t._ref.shape for t in joined]))
+    if len(shapes) > 1:
+        raise ValueError(f"a list of tensors has parts of one shape, not of {' and '.join(map(str, shapes))}")
+    joined = [t.reshape(1, *t.shape) for t in joined]
+    while len(joined) > 1:
+        pairs = [one("concatenate", a, b, axis=0) for a, b in zip(joined[::2], joined[1::2], strict=False)]
+        joined = pairs + joined[len(pairs) * 2:]
+    return joined[0]
 
 
 def _array(r: Ref) -> np.ndarray:

@@ -145,6 +145,23 @@ def test_the_gradients_of_a_network() -> None:
         np.testing.assert_allclose(p.grad.numpy(), expected, rtol=1e-6, atol=1e-9)
 
 
+def test_tensors_in_lists_are_stacked_with_gradients() -> None:
+    x = Tensor(V, requires_grad=True)
+    made, total = Tensor([[x[0], 3.0, x[1]], [x[1] * 2, x[0], 1]]), x + [x[n] for n in range(6)]
+    np.testing.assert_allclose(made.numpy(), [[V[0], 3, V[1]], [V[1] * 2, V[0], 1]])
+    (made * made).sum().backward()
+    assert x.grad is not None
+    np.testing.assert_allclose(x.grad.numpy(), [4 * V[0], 10 * V[1], 0, 0, 0, 0])
+    np.testing.assert_allclose(daten.gradients(total.sum(), [x])[0].numpy(), np.full(6, 2.0))
+    y = Tensor(X)
+    y[1] = [x.sum()] * 6
+    np.testing.assert_allclose(daten.gradients(y.sum(), [x])[0].numpy(), np.full(6, 6.0))
+    assert xp.asarray([Tensor(X), Tensor(Y)]).dtype == "float64"
+    assert Tensor([Tensor([1.5]), Tensor([2.5])], dtype="float64").dtype == "float64"
+    with pytest.raises(ValueError, match=r"one shape, not of \(6,\) and \(4, 6\)"):
+        Tensor([x, X])
+
+
 def test_gradients_add_up_and_can_be_differentiated_again() -> None:
     x = Tensor(V, requires_grad=True)
     y = (x * x * x).sum()

@@ -1,7 +1,7 @@
 """Functions that create arrays. Without `dtype`, floats are float32 and integers int64."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -30,14 +30,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: Any = N
         return obj if copy is not True and dtype in (None, obj.dtype) else Tensor(obj, dtype)
     if copy is False:
         raise ValueError("a tensor has a copy of what it is made from")
-    if isinstance(obj, Sequence) and any(isinstance(part, Tensor | Sequence) for part in obj):
-        obj = _nested(obj)
     return Tensor(obj, dtype)
-
-
-def _nested(obj: Any) -> Any:
-    return [_nested(part) for part in obj] if isinstance(obj, Sequence) else obj.tolist() if isinstance(
-        obj, Tensor) else obj
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Tensor:
