@@ -41,6 +41,7 @@ def operands(declared: Declaration, given: Sequence[Any]) -> list[Ref]:
         if isinstance(r, Symbolic):
             found.append(of_size(r, dtype))
         elif not isinstance(r, Ref):
+            check_fits(r, dtype)
             found.append(Ref(Constant(_number(r, dtype), dtype)))
         else:
             found.append(cast(r, dtype) if v else r)
@@ -85,6 +86,28 @@ def of_size(size: Symbolic, dtype: str) -> Ref:
 def is_number(value: Any) -> bool:
     """Is it a number of Python?"""
     return isinstance(value, Number) and not isinstance(value, np.generic)
+
+
+def fits(value: Any, dtype: str) -> bool:
+    """Is a number of Python no integer, or inside of an element type?"""
+    if not isinstance(value, int) or DTYPES[dtype].kind not in ("int", "uint"):
+        return True
+    bounds = np.iinfo(numpy_dtype(dtype))
+    return int(bounds.min) <= value <= int(bounds.max)
+
+
+def nearest(value: Any, dtype: str) -> Any:
+    """An integer of Python beyond an element type as the least or the greatest of the type; else the value itself."""
+    if fits(value, dtype):
+        return value
+    bounds = np.iinfo(numpy_dtype(dtype))
+    return int(bounds.max if value > 0 else bounds.min)
+
+
+def check_fits(value: Any, dtype: str) -> None:
+    """OverflowError for an integer of Python beyond an element type."""
+    if not fits(value, dtype):
+        raise OverflowError(f"the integer {value} is out of bounds for {DTYPES[dtype].numpy}")
 
 
 def leaf(data: Any, dtype: Any = None, stays: bool = False) -> Ref:

@@ -16,7 +16,7 @@ from caten.core.dtypes import DTYPES, is_float
 from caten.core.expr import Expr, Var
 from caten.core.program import GradientBody, Require, Scalar
 from caten.core.size_formula import conjuncts, evaluate
-from caten.errors import error
+from caten.errors import did_you_mean, error
 from caten.frontend import operator_library
 from caten.frontend.generic_signature import Tensor, is_value, of_call, tuples
 from caten.frontend.spec_files import SpecText
@@ -248,7 +248,11 @@ def _known(spec: SpecText, name: str) -> tuple[str, ...] | None:
 def of_call_with(spec: SpecText, name: str, inputs: Sequence[Given], attributes: Mapping[str, Any]) -> Template:
     """The template for inputs with these element types and shapes."""
     given = tuple([(n, tuples(value)) for n, value in attributes.items()])
+    known = declaration_of(spec, name).attributes
     for n, value in given:
+        if n not in known:
+            raise error("E675", f"{name}: there is no attribute '{n}'",
+                        hint=did_you_mean(n, known) or f"there are {', '.join(known) or 'none'}")
         if has_symbolic(value):
             raise ValueError(f"jit: the attribute '{n}' of {name} has the size {value}, which varies from call to call")
         if not is_value(value):

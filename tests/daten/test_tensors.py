@@ -103,8 +103,14 @@ def test_nothing_is_computed_before_it_is_asked_for() -> None:
     assert repr(y) == "Tensor(float64[4, 6])"
     assert float(Tensor(2.5)) == 2.5
     assert Tensor([1.0, 2.0]).dtype == "float32"
-    with pytest.raises(AttributeError, match="no such operator"):
+    with pytest.raises(AttributeError, match="no such operator: did you mean 'softmax'"):
         x.softmaks()
+    with pytest.raises(AttributeError, match="did you mean 'reshape'"):
+        x.reshap(3)
+    with pytest.raises(CatenError, match=r"softmax: there is no attribute 'axs'\n.*did you mean 'axis'"):
+        x.softmax(axs=0)
+    with pytest.raises(CatenError, match=r"sum: there is no attribute 'dim'\n.*there are axis, keepdims"):
+        x.sum(dim=0)
 
 
 def test_an_array_that_changes_later_changes_no_tensor() -> None:
@@ -191,8 +197,17 @@ def test_no_gradient_goes_through_what_is_detached() -> None:
         assert x.grad is not None
         np.testing.assert_allclose(x.grad.numpy(), 2 * V)
     z = Tensor(V, requires_grad=True)
-    (z * 2).detach().sum().backward()
+    with pytest.raises(ValueError, match="no tensor that it depends on requires gradients"):
+        (z * 2).detach().sum().backward()
+    with daten.no_grad():
+        loss = z.sum()
+    with pytest.raises(ValueError, match="made in no_grad"):
+        loss.backward()
     assert z.grad is None
+    number = Tensor(2.0, requires_grad=True)
+    number.backward()
+    assert number.grad is not None
+    assert number.grad.item() == 1.0
 
 
 def test_a_parameter_with_a_new_value_is_found_by_that_alone() -> None:
@@ -264,6 +279,34 @@ def test_what_cannot_be_differentiated_says_so() -> None:
 def test_extents_that_do_not_fit_are_refused_where_the_operator_is_written(made: Any, text: str) -> None:
     with pytest.raises(CatenError, match=f"^E675: {re.escape(text)}$"):
         made()
+
+
+def test_integers_beyond_a_type_are_refused_and_compare() -> None:
+    own = np.array([-3, 0, 100], np.int8)
+    x = Tensor(own)
+    refused: list[Any] = [lambda x: x + 300, lambda x: -129 * x, lambda x: x.__setitem__(0, 300)]
+    for function in refused:
+        for given in (own.copy(), x):
+            with pytest.raises(OverflowError, match="out of bounds for int8"):
+                function(given)
+    for n in (300, -300, 100, -3, 1 << 70):
+        for found, expected in ((x < n, own < n), (n < x, n < own), (x == n, own == n), (n != x, n != own), (np.less_equal(x, n), own <= n)):
+            np.testing.assert_array_equal(found.numpy(), expected)
+    np.testing.assert_array_equal((x + 27).numpy(), own + 27)
+    np.testing.assert_array_equal(np.clip(x, -1000, 50).numpy(), np.clip(own, -1000, 50))
+
+
+@pytest.mark.parametrize("function", [lambda x, t: x ** -1, lambda x, t: x ** t([2, -1]), lambda x, t: 2 ** t([3, -1])])
+def test_negative_powers_of_integers_are_refused(function: Any) -> None:
+    for of in (np.array, Tensor):
+        with pytest.raises(ValueError, match="negative integer powers"):
+            function(of([2, 3]), of)
+
+
+def test_a_step_of_0_is_refused() -> None:
+    for count in (5, 0):
+        with pytest.raises(ValueError, match="step is 0"):
+            xp.arange(0, count, 0)
 
 
 def test_a_check_fails_as_in_the_operator() -> None:

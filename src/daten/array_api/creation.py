@@ -11,7 +11,7 @@ from caten.core.numpy_types import numpy_dtype
 
 from ..element_types import type_named
 from ..graph import Leaf, Ref
-from ..symbolic_sizes import SymbolicSize, has_symbolic
+from ..symbolic_sizes import Symbolic, SymbolicSize, has_symbolic
 from ..tensor import Tensor, one, tensor
 from ..tracing import made_of_sizes
 from .data_types import complex64, float32, int64
@@ -45,8 +45,11 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Tensor:
 
 
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """The numbers start, start + step, …, without `stop`. With one argument, from 0 to before it."""
+    """The numbers start, start + step, …, without `stop`. With one argument, from 0 to before it. ValueError
+    if `step` is 0."""
     _on_cpu(device)
+    if not isinstance(step, Symbolic) and step == 0:
+        raise ValueError("arange: the step is 0")
     if stop is None:
         start, stop = 0, start
     if has_symbolic(start, stop, step):
