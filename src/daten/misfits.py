@@ -23,11 +23,11 @@ class Axes:
 
     def __init__(self, inputs: Sequence[str], shapes: Sequence[Sequence[Expr]]) -> None:
         self._of: dict[str, str] = {}
-        for name, shape in zip(inputs, shapes, strict=True):
-            for axis, extent in enumerate(shape):
-                e = canonical(extent)
-                if isinstance(e, Var):
-                    self._of.setdefault(e.name, f"axis {axis} of {name}")
+        axes = [(f"axis {axis} of {name}", extent) for name, shape in zip(inputs, shapes, strict=True)
+                for axis, extent in enumerate(shape)]
+        for e, own in [*[(e, own) for own, e in axes], *[(canonical(e), own) for own, e in axes]]:
+            if isinstance(e, Var):
+                self._of.setdefault(e.name, own)
 
     def unmet(self, operator: str, condition: Expr, sizes: Mapping[str, int]) -> CatenError:
         """E675: a condition over sizes does not hold for these."""
@@ -43,6 +43,14 @@ class Axes:
                 return error("E675", f"{operator}: {what}, and is {sizes[left.name]}")
         return error("E675", f"{operator}: {what}{self._values(condition, sizes=sizes)}")
 
+    def differs(self, operator: str, axis: str, extent: int, formula: Expr, sizes: Mapping[str, int]) -> CatenError:
+        """E675: an extent is not what it has to be by other axes."""
+        e = canonical(formula)
+        if isinstance(e, Const):
+            return error("E675", f"{operator}: {axis} has to be {e.value}, and is {extent}")
+        return error("E675", f"{operator}: {axis} has to be equal to {self._text(e)}"
+                             f"{self._values(e, sizes=sizes, before=f'{axis} is {extent}')}")
+
     def negative(self, operator: str, result: str, extents: Sequence[Expr], shape: Sequence[int],
                  sizes: Mapping[str, int]) -> CatenError:
         """E675: a result would have a negative extent."""
@@ -53,7 +61,7 @@ class Axes:
     def _text(self, e: Expr) -> str:
         return text_of(substitute(e, {Var(n, "i64"): Var(own, "i64") for n, own in self._of.items()}))
 
-    def _values(self, *formulas: Expr, sizes: Mapping[str, int]) -> str:
+    def _values(self, *formulas: Expr, sizes: Mapping[str, int], before: str = "") -> str:
         read = dict.fromkeys([n for e in formulas for n in names(e)])
-        return "".join([f"{', ' if n else ': '}{self._of.get(name, name)} is {sizes[name]}"
-                        for n, name in enumerate(read)])
+        values = [*[before] * bool(before), *[f"{self._of.get(name, name)} is {sizes[name]}" for name in read]]
+        return f": {', '.join(values)}" if values else ""

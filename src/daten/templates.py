@@ -21,7 +21,6 @@ from caten.frontend import operator_library
 from caten.frontend.generic_signature import Tensor, is_value, of_call, tuples
 from caten.frontend.spec_files import SpecText
 from caten.frozen import frozen
-from caten.loop.affine import text_of
 from caten.options import Instance
 from caten.tensor.nest_sources import without_callers_outputs
 from caten.tensor.values import TensorProgram
@@ -93,7 +92,7 @@ class Template:
             raise error("E675", f"{self.name} has {len(self.inputs)} inputs, not {len(given)}",
                         hint=f"they are {', '.join(self.inputs)}")
         sizes: dict[str, int] = {}
-        formulas: list[tuple[str, int, Expr]] = []
+        formulas: list[tuple[str, int, Expr]] = []              # an axis, its extent, and what it has to be
         for name, (dtype, shape), own, wanted in zip(self.inputs, given, self.input_shapes, self.input_dtypes,
                                                      strict=True):
             if dtype != wanted:
@@ -101,18 +100,18 @@ class Template:
                                     f"{DTYPES[wanted].numpy}", hint=f"convert it: .astype('{DTYPES[wanted].numpy}')")
             if len(shape) != len(own):
                 raise error("E675", f"{self.name}: {name} has {len(shape)} axes, not {len(own)}")
-            for extent, e in zip(shape, own, strict=True):
+            for axis, (extent, e) in enumerate(zip(shape, own, strict=True)):
                 if not isinstance(e, Var):
-                    formulas.append((name, extent, e))
+                    formulas.append((f"axis {axis} of {name}", extent, e))
                 elif sizes.setdefault(e.name, extent) != extent:
-                    raise error("E675", f"{self.name}: {e.name} is {sizes[e.name]}, and {extent} by {name}")
-        for name, extent, e in in_solvable_order(formulas, sizes.keys()):
+                    raise self._axes.differs(self.name, f"axis {axis} of {name}", extent, e, sizes)
+        for place, extent, e in in_solvable_order(formulas, sizes.keys()):
             for unknown in e.variables - sizes.keys():
                 start = evaluate(e, {**sizes, unknown: 0})
                 step = evaluate(e, {**sizes, unknown: 1}) - start
                 sizes[unknown] = (extent - start) // step if step else 0
             if evaluate(e, sizes) != extent:
-                raise error("E675", f"{self.name}: an extent of {name} is {extent}, not of the form {text_of(e)}")
+                raise self._axes.differs(self.name, place, extent, e, sizes)
         return sizes
 
     def gradient(self, wanted: tuple[bool, ...]) -> Template:

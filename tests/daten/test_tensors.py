@@ -274,6 +274,9 @@ def test_what_cannot_be_differentiated_says_so() -> None:
     (lambda: Tensor(X).squeeze(axis=0), "squeeze: axis 0 of x has to be 1, and is 4"),
     (lambda: Tensor(X).broadcast_to(shape=(4, 5)), "broadcast_to: axis 1 of x has to be 5, and is 6"),
     (lambda: Tensor(X).topk(k=9, axis=1), "topk: axis 1 of x has to be at least 9, and is 6"),
+    (lambda: Tensor(X) @ Tensor(X), "matmul: axis 0 of y has to be equal to axis 1 of x: axis 0 of y is 4, axis 1 of x is 6"),
+    (lambda: Tensor(np.ones((1, 5, 8, 8))).conv2d(np.ones((4, 2, 3, 3)), groups=2),
+     "conv2d: axis 1 of x has to be equal to 2 * axis 1 of weight: axis 1 of x is 5, axis 1 of weight is 2"),
     (lambda: daten.nn.Conv2d(3, 4, 5)(Tensor(np.ones((1, 3, 3, 8), np.float32))),
      "conv2d: y would have the shape (1, 4, -1, 4): axis 2 of x is 3, axis 2 of weight is 5")])
 def test_extents_that_do_not_fit_are_refused_where_the_operator_is_written(made: Any, text: str) -> None:
