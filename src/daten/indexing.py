@@ -17,6 +17,7 @@ from .symbolic_sizes import SymbolicSize
 from .tracing import ACTIVE, formulas_of, made_of_sizes, shape_of
 
 Shape = tuple[int, ...]
+BYTE = bytes(1)                 # of which all elements of an array are that is there for its shape
 COMPARED: dict[str, Callable[[Any, Any], Any]] = {"<": operator.lt, ">": operator.gt, ">=": operator.ge}
 
 
@@ -56,7 +57,8 @@ def stored(x: Ref, at: Any, value: Ref) -> Ref:
         return reshaped(stored(reshaped(x, (1, *x.shape)), np.full(1, mask), value), x.shape)
     index = index_of(shape_of(x), at)
     if not index.arrays:
-        value = _fitting(value, np.broadcast_to(np.False_, x.shape)[at].shape)
+        like = np.ndarray(x.shape, bool, BYTE, strides=(0,) * len(x.shape))
+        value = _fitting(value, like[at].shape)
     if not index.arrays or index.only_sizes:
         return body(f"result = x0.copy()\nresult[{index.code}] = x{len(index.arrays) + 1}\nreturn result",
                     [x, *index.arrays, value])
@@ -121,7 +123,8 @@ def index_of(shape: Shape, at: Any) -> Index:
                 has_positions = True
                 words.append(f"x{len(arrays)}")
                 axis += 1
-    _check_together([r for r in arrays if r.dtype != "bool"])
+    if len(arrays) > 1:
+        _check_together([r for r in arrays if r.dtype != "bool"])
     return Index(", ".join(words) or "...", tuple(arrays), bool(arrays) and not has_positions)
 
 
@@ -200,7 +203,7 @@ def _slice(s: slice, extent: Any, of_size: Callable[[SymbolicSize], str]) -> str
     start, stop, step = [_bound(each) for each in (s.start, s.stop, s.step)]
     if isinstance(step, int) and step == 0:
         raise ValueError("slice step cannot be zero")
-    if step is None or isinstance(step, int):
+    if not _is_inside(start, stop, step, extent) and (step is None or isinstance(step, int)):
         is_back = step is not None and step < 0
         first, last = _position(start, extent), _position(stop, extent)
         end = extent - 1 if is_back else extent                  # what a bound cannot be above
@@ -215,6 +218,15 @@ def _slice(s: slice, extent: Any, of_size: Callable[[SymbolicSize], str]) -> str
     def text(bound: Any) -> str:
         return of_size(bound) if isinstance(bound, SymbolicSize) else "" if bound is None else str(bound)
     return f"{text(start)}:{text(stop)}" + (f":{text(step)}" if step is not None else "")
+
+
+def _is_inside(start: Any, stop: Any, step: Any, extent: Any) -> bool:
+    """Is it a slice of numbers that is not to be clipped, as most are?"""
+    if step is not None or type(extent) is not int or not all(b is None or type(b) is int for b in (start, stop)):
+        return False
+    first = 0 if start is None else start if start >= 0 else start + extent
+    last = extent if stop is None else stop if stop >= 0 else stop + extent
+    return 0 <= first <= last <= extent
 
 
 def _bound(bound: Any) -> Any:

@@ -66,7 +66,7 @@ def test_slices_are_clipped(at: Any) -> None:
 
 @pytest.mark.parametrize(("at", "value"), [
     (0, V[:5]), (0, X[:2]), (np.s_[9:], X), (np.s_[:1], X[:0]), (X > 0, V[:2]), (np.array([0, 1]), X[:3]), (np.array([0, 4]), 1.0), (np.array([0, -5]), 1.0),
-    ((np.array([0, 1]), np.array([0, 1, 2])), 1.0), (False, V[:3])], ids=str)
+    ((np.array([0, 1]), np.array([0, 1, 2])), 1.0), (False, V[:3])])
 def test_an_assignment_that_does_not_fit_is_refused_at_once(at: Any, value: Any) -> None:
     with pytest.raises((ValueError, IndexError)) as by_numpy:
         X.copy()[at] = value
