@@ -1,6 +1,7 @@
 """x[…] and x[…] = y: slices, None, `...`, arrays of indices, masks."""
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
@@ -13,9 +14,11 @@ from . import templates
 from .graph import Ref, called, reshaped
 from .operands import leaf
 from .symbolic_sizes import SymbolicSize
-from .tracing import made_of_sizes, shape_of
+from .tracing import ACTIVE, formulas_of, made_of_sizes, shape_of
 
 Shape = tuple[int, ...]
+BYTE = bytes(1)                 # of which all elements of an array are that is there for its shape
+COMPARED: dict[str, Callable[[Any, Any], Any]] = {"<": operator.lt, ">": operator.gt, ">=": operator.ge}
 
 
 @frozen
@@ -49,20 +52,37 @@ def of_shape(shape: Sequence[Any]) -> Ref:
 
 def stored(x: Ref, at: Any, value: Ref) -> Ref:
     """The array with a value at an index; where an array of indices has one twice, the last value stays. IndexError as
-    above."""
+    above; ValueError for a value that cannot be broadcast to the elements there."""
     if (mask := _single_mask(at)) is not None:
         return reshaped(stored(reshaped(x, (1, *x.shape)), np.full(1, mask), value), x.shape)
     index = index_of(shape_of(x), at)
+    if not index.arrays:
+        like = np.ndarray(x.shape, bool, BYTE, strides=(0,) * len(x.shape))
+        value = _fitting(value, like[at].shape)
     if not index.arrays or index.only_sizes:
         return body(f"result = x0.copy()\nresult[{index.code}] = x{len(index.arrays) + 1}\nreturn result",
                     [x, *index.arrays, value])
     numbers = leaf(np.arange(prod(x.shape), dtype=np.int64).reshape(x.shape))
     places = body(f"return x0[{index.code}]", [numbers, *index.arrays])
+    value = _fitting(value, places.shape)
     if not prod(places.shape):
         return x
     values = called(_library("broadcast_to", [value], shape=places.shape), [value])[0]
     flat = [reshaped(r, (prod(r.shape),)) for r in (x, places, values)]
     return reshaped(called(_library("scatter", flat), flat)[0], x.shape)
+
+
+def _fitting(value: Ref, shape: Shape) -> Ref:
+    """A value for elements of this shape, without axes of 1 that these have not. ValueError for one that cannot be
+    broadcast to them."""
+    more = max(0, len(value.shape) - len(shape))
+    given = value.shape[more:]
+    if prod(value.shape[:more]) != 1 or any(a not in (1, b) for a, b in zip(given[::-1], shape[::-1], strict=False)):
+        raise ValueError(f"a value of shape {value.shape} does not fit elements of shape {shape}")
+    if not more:
+        return value
+    formulas = formulas_of(value)
+    return reshaped(value, given, formulas and formulas[more:])
 
 
 def index_of(shape: Shape, at: Any) -> Index:
@@ -84,7 +104,7 @@ def index_of(shape: Shape, at: Any) -> Index:
         elif p is None:
             words.append("None")
         elif isinstance(p, slice):
-            words.append(_slice(p, lambda size: _size(size, arrays)))
+            words.append(_slice(p, shape[axis], lambda size: _size(size, arrays)))
             axis += 1
         elif isinstance(p, SymbolicSize):
             if not -shape[axis] <= p < shape[axis]:
@@ -98,10 +118,13 @@ def index_of(shape: Shape, at: Any) -> Index:
             axis += 1
         else:
             for positions in _positions(p, shape, axis):
+                _check_inside(positions, shape[axis], axis)
                 arrays.append(positions)
                 has_positions = True
                 words.append(f"x{len(arrays)}")
                 axis += 1
+    if len(arrays) > 1:
+        _check_together([r for r in arrays if r.dtype != "bool"])
     return Index(", ".join(words) or "...", tuple(arrays), bool(arrays) and not has_positions)
 
 
@@ -146,6 +169,27 @@ def _positions(part: Any, shape: Shape, axis: int) -> Sequence[Ref]:
     return [leaf(positions.astype(np.int64)) for positions in np.nonzero(part)]
 
 
+def _check_inside(positions: Ref, extent: Any, axis: int) -> None:
+    """IndexError for an array of indices that is there and has one outside of the axis. What is computed later is
+    checked then."""
+    array = positions.array
+    trace = ACTIVE.get()
+    if array is None or not array.size or isinstance(extent, SymbolicSize) or (trace and trace.knows(array)):
+        return
+    for worst in (int(array.min()), int(array.max())):
+        if not -extent <= worst < extent:
+            raise IndexError(f"index {worst} is out of bounds for axis {axis} of extent {extent}")
+
+
+def _check_together(arrays: Sequence[Ref]) -> None:
+    """IndexError for arrays of indices that cannot be broadcast to one shape."""
+    try:
+        np.broadcast_shapes(*[r.shape for r in arrays])
+    except ValueError:
+        raise IndexError(f"arrays of indices of the shapes {', '.join([str(r.shape) for r in arrays])} do not fit "
+                         f"together") from None
+
+
 def _size(size: SymbolicSize, arrays: list[Ref]) -> str:
     """A size that varies in an index: the extent of an array more."""
     below = size < 0
@@ -153,12 +197,60 @@ def _size(size: SymbolicSize, arrays: list[Ref]) -> str:
     return f"{'-' if below else ''}N{len(arrays)}_0"
 
 
-def _slice(s: slice, of_size: Callable[[SymbolicSize], str]) -> str:
-    def one(bound: Any) -> str:
-        if isinstance(bound, SymbolicSize):
-            return of_size(bound)
-        return "" if bound is None else str(int(bound.item() if hasattr(bound, "item") else bound.__index__()))
-    return f"{one(s.start)}:{one(s.stop)}" + (f":{one(s.step)}" if s.step is not None else "")
+def _slice(s: slice, extent: Any, of_size: Callable[[SymbolicSize], str]) -> str:
+    """A slice of an axis as text, clipped as by NumPy: a bound beyond the axis is left out, and what takes nothing is
+    `0:0`, so that the text is for all extents with this meaning."""
+    start, stop, step = [_bound(each) for each in (s.start, s.stop, s.step)]
+    if isinstance(step, int) and step == 0:
+        raise ValueError("slice step cannot be zero")
+    if not _is_inside(start, stop, step, extent) and (step is None or isinstance(step, int)):
+        is_back = step is not None and step < 0
+        first, last = _position(start, extent), _position(stop, extent)
+        end = extent - 1 if is_back else extent                  # what a bound cannot be above
+        lowest, highest = (stop, start) if is_back else (start, stop)
+        low, high = (last, first) if is_back else (first, last)
+        if _surely(low, ">", end) or _surely(high, "<", 0) or _surely(high, "<", low):
+            return "0:0"
+        lowest = None if _surely(low, "<", 0) else lowest
+        highest = None if _surely(high, ">", end) else highest
+        start, stop = (highest, lowest) if is_back else (lowest, highest)
+
+    def text(bound: Any) -> str:
+        return of_size(bound) if isinstance(bound, SymbolicSize) else "" if bound is None else str(bound)
+    return f"{text(start)}:{text(stop)}" + (f":{text(step)}" if step is not None else "")
+
+
+def _is_inside(start: Any, stop: Any, step: Any, extent: Any) -> bool:
+    """Is it a slice of numbers that is not to be clipped, as most are?"""
+    if step is not None or type(extent) is not int or not all(b is None or type(b) is int for b in (start, stop)):
+        return False
+    first = 0 if start is None else start if start >= 0 else start + extent
+    last = extent if stop is None else stop if stop >= 0 else stop + extent
+    return 0 <= first <= last <= extent
+
+
+def _bound(bound: Any) -> Any:
+    if bound is None or isinstance(bound, SymbolicSize):
+        return bound
+    return int(bound.item() if hasattr(bound, "item") else bound.__index__())
+
+
+def _position(bound: Any, extent: Any) -> Any:
+    """Where a bound is, from the beginning of the axis; None for one that is left out or may be of either sign."""
+    if bound is None:
+        return None
+    return bound if _surely(bound, ">=", 0) else bound + extent if _surely(bound, "<", 0) else None
+
+
+def _surely(a: Any, sign: str, b: Any) -> bool:
+    """Does a comparison hold, for all values of the sizes that vary? What may differ from call to call is left to the
+    call, which refuses a bound beyond the axis."""
+    if a is None or b is None:
+        return False
+    try:
+        return bool(COMPARED[sign](a, b))
+    except ValueError:
+        return False
 
 
 def body(code: str, inputs: Sequence[Ref]) -> Ref:

@@ -261,10 +261,35 @@ def dot(a: Any, b: Any, out: None = None) -> Tensor:
 
 
 def einsum(subscripts: str, *operands: Any, **named: Any) -> Tensor:
-    """Sums of products, of one or two arrays."""
-    if len(operands) > 2 or named.keys() - {"optimize"} or not isinstance(subscripts, str):
+    """Sums of products. More than two arrays are contracted in pairs, in the order that NumPy finds to be cheap for
+    these extents."""
+    if named.keys() - {"optimize"} or not isinstance(subscripts, str):
         raise Unknown
-    return one("einsum" if len(operands) == 2 else "einsum1", *operands, subscripts=subscripts)
+    if len(operands) < 3:
+        return one("einsum" if len(operands) == 2 else "einsum1", *operands, subscripts=subscripts)
+    given, arrow, result = subscripts.replace(" ", "").partition("->")
+    if not arrow:
+        letters = given.replace(",", "").replace("...", "")
+        result = ("..." if "..." in given else "") + "".join(sorted([c for c in set(letters) if letters.count(c) == 1]))
+    arrays = [tensor(o) for o in operands]
+    left = list(zip(given.split(","), arrays, strict=True))
+    path, _ = np.einsum_path(f"{given}->{result}", *[np.broadcast_to(np.False_, t._ref.shape) for t in arrays])
+    for positions in path[1:]:
+        chosen = [left[n] for n in positions]
+        left = [each for n, each in enumerate(left) if n not in positions]
+        while len(chosen) > 1:
+            (a, x), (b, y), *chosen = chosen
+            others = [term for term, _ in (*chosen, *left)]
+            term = _kept(a + b, [*others, result]) if others else result
+            chosen.insert(0, (term, one("einsum", x, y, subscripts=f"{a},{b}->{term}")))
+        left += chosen
+    return left[0][1]
+
+
+def _kept(letters: str, others: Sequence[str]) -> str:
+    """The subscripts of an array that others need."""
+    read = "".join(others)
+    return ("..." if "..." in letters else "") + "".join(dict.fromkeys([c for c in letters if c != "." and c in read]))
 
 
 def pad(array: Tensor, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Tensor:

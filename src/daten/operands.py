@@ -20,6 +20,7 @@ from .tracing import made_of_sizes
 
 _KNOWN: dict[int, tuple[Declaration, tuple[str | None, ...]]] = {}       # by id, for comparing operators takes long
 Number = bool | int | float | complex
+WIDE = (np.float64, np.complex128)
 
 
 def operands(declared: Declaration, given: Sequence[Any]) -> list[Ref]:
@@ -32,13 +33,15 @@ def operands(declared: Declaration, given: Sequence[Any]) -> list[Ref]:
     refs = [value if isinstance(value, Ref) or is_number(value) or isinstance(value, Symbolic) else leaf(value)
             for value in given]
     variables += (None,) * (len(refs) - len(variables))
-    common = {v: _common([r for r, own in zip(refs, variables, strict=False) if own == v]) for v in set(variables) if v}
+    common = {v: common_type([r for r, own in zip(refs, variables, strict=False) if own == v])
+              for v in set(variables) if v}
     found: list[Ref] = []
     for n, (r, v) in enumerate(zip(refs, variables, strict=False)):
         dtype = common[v] if v else _fixed(declared, n, r)
         if isinstance(r, Symbolic):
             found.append(of_size(r, dtype))
         elif not isinstance(r, Ref):
+            check_fits(r, dtype)
             found.append(Ref(Constant(_number(r, dtype), dtype)))
         else:
             found.append(cast(r, dtype) if v else r)
@@ -85,13 +88,35 @@ def is_number(value: Any) -> bool:
     return isinstance(value, Number) and not isinstance(value, np.generic)
 
 
+def fits(value: Any, dtype: str) -> bool:
+    """Is a number of Python no integer, or inside of an element type?"""
+    if not isinstance(value, int) or DTYPES[dtype].kind not in ("int", "uint"):
+        return True
+    bounds = np.iinfo(numpy_dtype(dtype))
+    return int(bounds.min) <= value <= int(bounds.max)
+
+
+def nearest(value: Any, dtype: str) -> Any:
+    """An integer of Python beyond an element type as the least or the greatest of the type; else the value itself."""
+    if fits(value, dtype):
+        return value
+    bounds = np.iinfo(numpy_dtype(dtype))
+    return int(bounds.max if value > 0 else bounds.min)
+
+
+def check_fits(value: Any, dtype: str) -> None:
+    """OverflowError for an integer of Python beyond an element type."""
+    if not fits(value, dtype):
+        raise OverflowError(f"the integer {value} is out of bounds for {DTYPES[dtype].numpy}")
+
+
 def leaf(data: Any, dtype: Any = None, stays: bool = False) -> Ref:
-    """An array, or numbers, as a node of its own; numbers of Python are float32, int64 or bool. `stays`: is it a
-    weight, which is read again and again?"""
+    """An array, or numbers, as a node of its own; numbers of Python are float32, int64 or bool, and arrays and numbers
+    of NumPy in a list keep their type. `stays`: is it a weight, which is read again and again?"""
     array = np.asarray(data)
     if dtype is not None:
         array = array.astype(numpy_dtype(type_named(dtype)))
-    elif array.dtype in (np.float64, np.complex128) and not isinstance(data, np.ndarray | np.generic):
+    elif array.dtype in WIDE and not _has_wide(data):
         array = array.astype(np.float32 if array.dtype == np.float64 else np.complex64)
     name = dtype_of(array)
     if name is None:
@@ -101,6 +126,13 @@ def leaf(data: Any, dtype: Any = None, stays: bool = False) -> Ref:
     return Ref(Leaf(own, name))
 
 
+def _has_wide(data: Any) -> bool:
+    """Is it an array or number of 64 bits a float, or a list with one? A float of Python has no type of its own."""
+    if isinstance(data, list | tuple):
+        return any(type(v) is not float and _has_wide(v) for v in data)
+    return not is_number(data) and np.asarray(data).dtype in WIDE
+
+
 def promoted(types: Sequence[str]) -> str:
     """The type to which NumPy promotes element types."""
     name = dtype_of(np.empty(0, np.result_type(*[numpy_dtype(t) for t in types])))
@@ -108,7 +140,7 @@ def promoted(types: Sequence[str]) -> str:
     return name
 
 
-def _common(group: Sequence[Any]) -> str:
+def common_type(group: Sequence[Any]) -> str:
     """The type of operands of one type variable."""
     types = list(dict.fromkeys([r.dtype for r in group if isinstance(r, Ref)]))
     numbers = [r for r in group if not isinstance(r, Ref)]

@@ -14,19 +14,19 @@ from typing import Any
 from caten import driver, loading
 from caten.core.dtypes import DTYPES, is_float
 from caten.core.expr import Expr, Var
-from caten.core.program import GradientBody, Scalar
-from caten.core.size_formula import evaluate
-from caten.errors import error
+from caten.core.program import GradientBody, Require, Scalar
+from caten.core.size_formula import conjuncts, evaluate
+from caten.errors import did_you_mean, error
 from caten.frontend import operator_library
 from caten.frontend.generic_signature import Tensor, is_value, of_call, tuples
 from caten.frontend.spec_files import SpecText
 from caten.frozen import frozen
-from caten.loop.affine import text_of
 from caten.options import Instance
 from caten.tensor.nest_sources import without_callers_outputs
 from caten.tensor.values import TensorProgram
 
 from .kept_templates import kept
+from .misfits import Axes
 from .settings import forgotten_by_use, options
 from .symbolic_sizes import has_symbolic
 
@@ -52,6 +52,7 @@ class Template:
         self.input_shapes: tuple[tuple[Expr, ...], ...] = tuple([buffers[n].shape if n in buffers else ()
                                                                  for n in self.inputs])
         self.output_shapes = tuple([buffers[name].shape for name in self.outputs])
+        self.conditions = tuple([c for r in self.program.all(Require) for c in conjuncts(r.cond)])
         self._gradients: dict[tuple[bool, ...], Template] = {}
         self._shapes: dict[tuple[Given, ...], tuple[tuple[int, ...], ...]] = {}
 
@@ -65,11 +66,25 @@ class Template:
         known = self._shapes.get(key)
         if known is None:
             sizes = self.sizes(key)
+            self._check(sizes)
             known = tuple([tuple([int(evaluate(e, sizes)) for e in shape]) for shape in self.output_shapes])
+            for name, extents, shape in zip(self.outputs, self.output_shapes, known, strict=True):
+                if min(shape, default=0) < 0:
+                    raise self._axes.negative(self.name, name, extents, shape, sizes)
             if len(self._shapes) >= MOST_SHAPES:
                 self._shapes.clear()
             self._shapes[key] = known
         return known
+
+    def _check(self, sizes: Mapping[str, int]) -> None:
+        """E675 for extents that the operator refuses in every call."""
+        for condition in self.conditions:
+            if condition.variables <= sizes.keys() and not evaluate(condition, sizes):
+                raise self._axes.unmet(self.name, condition, sizes)
+
+    @property
+    def _axes(self) -> Axes:
+        return Axes(self.inputs, self.input_shapes)
 
     def sizes(self, given: Sequence[Given]) -> dict[str, int]:
         """The sizes of the operator. E675 for inputs that do not fit."""
@@ -77,7 +92,7 @@ class Template:
             raise error("E675", f"{self.name} has {len(self.inputs)} inputs, not {len(given)}",
                         hint=f"they are {', '.join(self.inputs)}")
         sizes: dict[str, int] = {}
-        formulas: list[tuple[str, int, Expr]] = []
+        formulas: list[tuple[str, int, Expr]] = []              # an axis, its extent, and what it has to be
         for name, (dtype, shape), own, wanted in zip(self.inputs, given, self.input_shapes, self.input_dtypes,
                                                      strict=True):
             if dtype != wanted:
@@ -85,18 +100,18 @@ class Template:
                                     f"{DTYPES[wanted].numpy}", hint=f"convert it: .astype('{DTYPES[wanted].numpy}')")
             if len(shape) != len(own):
                 raise error("E675", f"{self.name}: {name} has {len(shape)} axes, not {len(own)}")
-            for extent, e in zip(shape, own, strict=True):
+            for axis, (extent, e) in enumerate(zip(shape, own, strict=True)):
                 if not isinstance(e, Var):
-                    formulas.append((name, extent, e))
+                    formulas.append((f"axis {axis} of {name}", extent, e))
                 elif sizes.setdefault(e.name, extent) != extent:
-                    raise error("E675", f"{self.name}: {e.name} is {sizes[e.name]}, and {extent} by {name}")
-        for name, extent, e in in_solvable_order(formulas, sizes.keys()):
+                    raise self._axes.differs(self.name, f"axis {axis} of {name}", extent, e, sizes)
+        for place, extent, e in in_solvable_order(formulas, sizes.keys()):
             for unknown in e.variables - sizes.keys():
                 start = evaluate(e, {**sizes, unknown: 0})
                 step = evaluate(e, {**sizes, unknown: 1}) - start
                 sizes[unknown] = (extent - start) // step if step else 0
             if evaluate(e, sizes) != extent:
-                raise error("E675", f"{self.name}: an extent of {name} is {extent}, not of the form {text_of(e)}")
+                raise self._axes.differs(self.name, place, extent, e, sizes)
         return sizes
 
     def gradient(self, wanted: tuple[bool, ...]) -> Template:
@@ -232,7 +247,11 @@ def _known(spec: SpecText, name: str) -> tuple[str, ...] | None:
 def of_call_with(spec: SpecText, name: str, inputs: Sequence[Given], attributes: Mapping[str, Any]) -> Template:
     """The template for inputs with these element types and shapes."""
     given = tuple([(n, tuples(value)) for n, value in attributes.items()])
+    known = declaration_of(spec, name).attributes
     for n, value in given:
+        if n not in known:
+            raise error("E675", f"{name}: there is no attribute '{n}'",
+                        hint=did_you_mean(n, known) or f"there are {', '.join(known) or 'none'}")
         if has_symbolic(value):
             raise ValueError(f"jit: the attribute '{n}' of {name} has the size {value}, which varies from call to call")
         if not is_value(value):

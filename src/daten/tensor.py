@@ -13,6 +13,7 @@ import numpy as np
 from caten.api import read
 from caten.core.dtypes import DTYPES
 from caten.core.numpy_types import numpy_dtype
+from caten.errors import did_you_mean
 from caten.frontend import operator_library
 from caten.frontend.spec_files import SpecText
 
@@ -20,7 +21,7 @@ from . import indexing, templates
 from .backward import differentiated
 from .element_types import DType, dtype, type_named
 from .graph import RECORDS, Call, Constant, Leaf, Node, Ref, called, in_order, reshaped, stops_gradients
-from .operands import cast, leaf, operands
+from .operands import cast, check_fits, common_type, fits, is_number, leaf, operands
 from .realization import run
 from .settings import options
 from .symbolic_sizes import SymbolicSize, formula_of, has_symbolic, value_of_all
@@ -29,6 +30,7 @@ from .tracing import ACTIVE, give, hold, shape_of
 # Operators that take other types: the kinds of elements that they do not take, and what these are converted to.
 OTHERWISE = {**dict.fromkeys(("sum", "prod", "cumsum", "cumprod"), (("bool",), "int64")),
              **dict.fromkeys(("mean", "var", "std"), (("bool", "int", "uint"), "float64"))}
+COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
 POWER_BITS = 6                  # of an exponent of integers: from 64 on, only powers of 0, 1 and -1 fit into 64 bits
 
 
@@ -42,10 +44,12 @@ class Tensor:
 
     def __init__(self, data: Any, dtype: Any = None, requires_grad: bool = False) -> None:
         """`data`: an array, a number, or nested lists of numbers. Python floats become float32, integers int64 and
-        bools bool. Arrays of other libraries are copied; they need DLPack or the buffer protocol. `dtype`: convert the
-        elements to this type."""
-        ref = (data._ref if isinstance(data, Tensor) else data if isinstance(data, Ref) else
-               leaf(data, dtype, stays=requires_grad))
+        bools bool; arrays in a list keep their type. Tensors in a list are stacked along a new first axis, and
+        gradients flow to them. Arrays of other libraries are copied; they need DLPack or the buffer protocol. `dtype`:
+        convert the elements to this type. ValueError for a list of parts of several shapes."""
+        given = stacked(data) if holds_tensor(data) else data
+        ref = (given._ref if isinstance(given, Tensor) else given if isinstance(given, Ref) else
+               leaf(given, dtype, stays=requires_grad))
         self._ref: Ref = ref if dtype is None else cast(ref, type_named(dtype))
         self.requires_grad = requires_grad
         if requires_grad:
@@ -279,7 +283,10 @@ class Tensor:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Each operator of caten's library is a method: `x.softmax(axis=1)`."""
         if name.startswith("_") or operator_library.find(name) is None:
-            raise AttributeError(f"a Tensor has no {name!r}, and the library no such operator")
+            known = [] if name.startswith("_") else [*vars(Tensor), *[e.name for e in operator_library.entries()]]
+            close = did_you_mean(name, known)
+            raise AttributeError(f"a Tensor has no {name!r}, and the library no such operator"
+                                 f"{f': {close}' if close else ''}")
         return lambda *others, **attributes: apply(name, self, *others, **attributes)
 
     def transpose(self, *axes: int) -> Tensor:
@@ -334,7 +341,10 @@ class Tensor:
 
     def __setitem__(self, at: Any, value: Any) -> None:
         """Change elements of this tensor to `value`, converted to its element type. Tensors that were computed from it
-        before keep their values."""
+        before keep their values. ValueError for a value of another shape, OverflowError for an integer beyond the
+        type."""
+        if is_number(value):
+            check_fits(value, self._ref.dtype)
         given = tensor(value).astype(self.dtype)
         self._ref = indexing.stored(self._ref, at, given._ref)
 
@@ -349,10 +359,15 @@ class Tensor:
         """Backpropagate from this scalar: add to `.grad` of each tensor with `requires_grad` that it depends on.
 
         If this tensor is not a scalar, pass `gradient`: the gradient of a scalar with respect to this tensor, of the
-        same shape. ValueError if it is missing; CatenError E676 for an operator without gradient."""
+        same shape. ValueError if it is missing, and if this tensor depends on none that requires gradients; CatenError
+        E676 for an operator without gradient."""
         if gradient is None and self.shape:
             raise ValueError(f"backward of {self!r}: it is no number; give the gradient with respect to it")
+        self.recorded()
         leaves = _RECORDED.reachable(self._ref)
+        if not leaves:
+            raise ValueError(f"backward of {self!r}: no tensor that it depends on requires gradients. Perhaps it was "
+                             f"made in no_grad() or from detached tensors, or the parameters have new values since")
         for tensor, g in zip(leaves, gradients(self, leaves, gradient), strict=True):
             tensor.grad = g if tensor.grad is None else tensor.grad + g
 
@@ -379,12 +394,24 @@ def apply(name: str, *inputs: Any, **attributes: Any) -> Any:
 
     The result is a tensor, or a tuple of tensors if the operator has several outputs. As in NumPy, the sum of bools is
     an integer, and the mean of integers is a float. CatenError for an unknown operator, and for operands that do not
-    fit its signature."""
+    fit its signature; OverflowError for an integer of Python beyond the element type of the tensor beside it."""
     if name in OTHERWISE and inputs:
         first = tensor(inputs[0])
         kinds, wanted = OTHERWISE[name]
         inputs = (first.astype(wanted) if first.dtype.kind in kinds else first, *inputs[1:])
+    if name in COMPARISONS and len(inputs) == 2:
+        inputs = _comparable(*inputs)
     return _applied(templates.library_spec(name), name, inputs, attributes)
+
+
+def _comparable(a: Any, b: Any) -> tuple[Any, Any]:
+    """Two operands of a comparison. An integer beyond the type of a tensor compares with all elements alike: it becomes
+    1 or -1, and they become 0."""
+    if isinstance(b, Tensor) and not isinstance(a, Tensor):
+        return _comparable(b, a)[::-1]
+    if not isinstance(a, Tensor) or not isinstance(b, int) or fits(b, a._ref.dtype):
+        return a, b
+    return one("zeros_like", a).astype("int64"), 1 if b > 0 else -1
 
 
 def operator(spec: str | Path, name: str = "") -> Callable[..., Any]:
@@ -406,6 +433,7 @@ def operator(spec: str | Path, name: str = "") -> Callable[..., Any]:
 
 
 def _applied(spec: SpecText, name: str, inputs: Sequence[Any], attributes: dict[str, Any]) -> Any:
+    inputs = [stacked(i) if holds_tensor(i) else i for i in inputs]
     given = [i._ref if isinstance(i, Tensor) else i for i in inputs]
     for i in inputs:
         if isinstance(i, Tensor):
@@ -443,16 +471,28 @@ def _quotient(a: Any, b: Any) -> Tensor:
 
 
 def _power(a: Any, b: Any) -> Tensor:
-    """a ** b. For integers by repeated squaring; a result that does not fit into the type is undefined."""
+    """a ** b. For integers by repeated squaring; a result that does not fit into the type is undefined. ValueError for
+    a negative exponent of integers, where it is known."""
     known = a if isinstance(a, Tensor) else b
     if DTYPES[known._ref.dtype].kind in ("float", "complex") or isinstance(a, float) or isinstance(b, float):
         return one("pow", a, b)
     x, y = _same(a, b)
+    exponents = _known(y._ref)
+    if exponents is not None and (exponents < 0).any():
+        raise ValueError("integers to negative integer powers are not allowed: convert one of them to floats")
     multiply = "result = np.where(rest & 1 == 1, result * base, result)"
     steps = [line for _ in range(POWER_BITS) for line in (multiply, "base = base * base", "rest = rest >> 1")]
     code = "\n".join(["result = np.ones_like(x0)", "base = x0", "rest = x1", *steps[:-2],
                       f"return np.where((x0 == 0) & (x1 >= {1 << POWER_BITS}), np.zeros_like(x0), result)"])
     return Tensor(indexing.body(code, [x._ref, y._ref]))
+
+
+def _known(r: Ref) -> np.ndarray | None:
+    """The elements of a number or of an array that is there, and is the same in each call of what jit traces."""
+    trace = ACTIVE.get()
+    if isinstance(r.node, Constant):
+        return np.asarray(r.node.value, numpy_dtype(r.dtype))
+    return None if trace is not None and trace.knows(r.array) else r.array
 
 
 def _same(a: Any, b: Any) -> tuple[Tensor, Tensor]:
@@ -488,10 +528,10 @@ class _Recorded:
         self.tensors.setdefault(tensor._ref.node, WeakValueDictionary())[tensor._ref.index] = tensor
 
     def reachable(self, ref: Ref) -> list[Tensor]:
-        """The recorded tensors that a result depends on."""
+        """The recorded tensors that a result depends on, or is."""
         found: dict[int, Tensor] = {}
-        for call in in_order([ref], stops_gradients):
-            for r in call.inputs:
+        for refs in ((ref,), *[call.inputs for call in in_order([ref], stops_gradients)]):
+            for r in refs:
                 entry = self.tensors.get(r.node)
                 tensor = None if entry is None else entry.get(r.index)
                 if tensor is not None and tensor._ref == r:                # an optimizer gives it another value
@@ -505,6 +545,31 @@ _RECORDED = _Recorded()
 def tensor(value: Any) -> Tensor:
     """The value as a tensor; a tensor is returned as it is."""
     return value if isinstance(value, Tensor) else Tensor(value)
+
+
+def holds_tensor(data: Any) -> bool:
+    """Is it a list with a tensor in it?"""
+    return isinstance(data, list | tuple) and any(
+        isinstance(v, Tensor) or (isinstance(v, list | tuple) and holds_tensor(v)) for v in data)
+
+
+def stacked(parts: Sequence[Any]) -> Tensor:
+    """Tensors, arrays, numbers and lists of them along a new first axis. They are joined in pairs: the depth of the
+    graph is logarithmic in their number. ValueError for several shapes."""
+    given = [p if is_number(p) else tensor(p) for p in parts]
+    for t in given:
+        if isinstance(t, Tensor):
+            t.recorded()
+    dtype = common_type([t._ref if isinstance(t, Tensor) else t for t in given])
+    joined = [(t if isinstance(t, Tensor) else Tensor(t)).astype(dtype) for t in given]
+    shapes = list(dict.fromkeys([t._ref.shape for t in joined]))
+    if len(shapes) > 1:
+        raise ValueError(f"a list of tensors has parts of one shape, not of {' and '.join(map(str, shapes))}")
+    joined = [t.reshape(1, *t.shape) for t in joined]
+    while len(joined) > 1:
+        pairs = [one("concatenate", a, b, axis=0) for a, b in zip(joined[::2], joined[1::2], strict=False)]
+        joined = pairs + joined[len(pairs) * 2:]
+    return joined[0]
 
 
 def _array(r: Ref) -> np.ndarray:

@@ -157,7 +157,7 @@ def test_only_parameters_with_grad_are_trained(tmp_path: Path) -> None:
     (("(set L", "(sat L"), "a statement is (set NAME EXPRESSION)"), (("X W1", "X W7"), "there is no 'W7' here"),
     (("[inputs]", "[input]"), "there is no section [input] in a program"), (('loss = "L"', 'loss = "Q"'), "[main] sets no 'Q'"),
     (("W1{float grad}[64 128]", "W1{float grad}[64 K]"), "the extents of the parameter 'W1' are numbers"),
-    (("W2{float grad}[128 10]", "W2{float grad}[127 10]"), "K is 128, and 127 by y"), (("epochs = 5", "epoch = 5"), "[train] has no 'epoch'"),
+    (("W2{float grad}[128 10]", "W2{float grad}[127 10]"), "axis 0 of y is 127, axis 1 of x is 128"), (("epochs = 5", "epoch = 5"), "[train] has no 'epoch'"),
     (("{float}[B 64]", "{flaot}[B 64]"), "there is no element type 'flaot'"), (("[main]", "[main"), "this is no TOML")])
 def test_what_is_wrong_with_a_program_has_a_place(change: tuple[str, str], message: str, tmp_path: Path) -> None:
     done = daten("run", "-", cwd=tmp_path, stdin=PROGRAM.replace(*change))

@@ -96,6 +96,9 @@ def test_recurrent_layers() -> None:
         reset, update = sigmoid(ours[0] + theirs[0]), sigmoid(ours[1] + theirs[1])
         h = (1 - update) * np.tanh(ours[2] + reset * theirs[2]) + update * h
     np.testing.assert_allclose(gru(Tensor(x))[1][0].numpy(), h, rtol=1e-5)
+    for layer, given in ((lstm, x[:, :0]), (gru, x[:, :0]), (lstm, x[0])):
+        with pytest.raises(ValueError, match=type(layer).__name__ + r" takes x\[batch, time, inputs\] with one step or more"):
+            layer(Tensor(given))
 
 
 def test_attention_of_several_heads() -> None:

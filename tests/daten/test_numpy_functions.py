@@ -156,3 +156,26 @@ def test_gpt2_of_numpy_unchanged() -> None:
         np.testing.assert_allclose(made.numpy(), sample.gpt2(tokens, **weights, heads=2), rtol=1e-4, atol=1e-6)
     assert sum(map(len, daten.realization.COMPILED.values())) == 1
     assert sample.generated(lambda t: compiled(t, **weights, heads=2), [1, 2], 3) == sample.generated(lambda t: sample.gpt2(t, **weights, heads=2), [1, 2], 3)
+
+
+@pytest.mark.parametrize("subscripts", ["ij,jk,kl->il", "ij,jk,kl->", "ij,jk,kl", "ij,jk,kl,li->ik", "ij , jk, kl -> lji", "i...,...k,kl->...l"])
+def test_einsum_of_many_arrays_is_contracted_in_pairs_with_gradients(subscripts: str) -> None:
+    draw = np.random.default_rng(1)
+    extents = dict(zip("ijkl", (3, 4, 2, 5), strict=True))
+    shapes = [[extents[c] for c in term.replace("...", "j")] for term in subscripts.replace(" ", "").partition("->")[0].split(",")]
+    arrays = [draw.standard_normal(shape) for shape in shapes]
+    tensors = [Tensor(a, requires_grad=True) for a in arrays]
+    made, wanted = np.einsum(subscripts, *tensors), np.einsum(subscripts, *arrays)
+    assert isinstance(made, Tensor)
+    np.testing.assert_allclose(made.numpy(), wanted, rtol=1e-9)
+    made.sum().backward()
+    for n, (t, a) in enumerate(zip(tensors, arrays, strict=True)):
+        moved = draw.standard_normal(a.shape)                           # the function is linear in each array
+        assert t.grad is not None
+        expected = np.einsum(subscripts, *[moved if k == n else b for k, b in enumerate(arrays)]).sum()
+        np.testing.assert_allclose((t.grad.numpy() * moved).sum(), expected, rtol=1e-9)
+
+
+def test_extents_that_differ_in_einsum_of_many_arrays_are_refused() -> None:
+    with pytest.raises(ValueError, match="'j'"):
+        np.einsum("ij,jk,kl->il", *[Tensor(np.ones((3, 4)))] * 3)

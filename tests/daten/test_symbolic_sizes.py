@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from caten.errors import CatenError
 from daten import Tensor, Var, apply, array_api, jit, nn, no_grad, optim, random, realization
 from daten.models.gpt2 import GPT2, Size
 
@@ -33,6 +34,7 @@ FUNCTIONS: dict[str, Callable[[Tensor, Tensor], Any]] = {
     "numbers": lambda x, y: (x / x.shape[0], x.sum() - x.size, x * (x.shape[0] + 1) // 2, x.shape[0] % 1,
                             x / x.shape[0] ** 0.5, x * (np.sqrt(x.shape[0]) - 1 / x.shape[0]), 2.5 * x.shape[0] + y),
     "slices": lambda x, y: (x[1:] - x[:-1], x[-1], x.reshape(-1)[x.shape[0]:2 * x.shape[0] + 1], x[:, ::2]),
+    "clipped": lambda x, y: (x[:5000] * 2, x[-5000:], x[x.shape[0] - 1:x.shape[0] + 3], x[:, -300:4:3], y[x.shape[0] + 2:], y[5000::-1]),
     "joined": lambda x, y: (apply("concatenate", x, y, axis=0), np.stack([x, y]), apply("concatenate", x, y, axis=1)[:, 1:-1]),
     "made": lambda x, y: (array_api.arange(x.shape[0]) * x.T, array_api.eye(x.shape[0]) @ x, array_api.zeros_like(x) + y[:1],
                           array_api.full((2, x.shape[0]), x.shape[0])),
@@ -79,6 +81,16 @@ def test_sizes_that_are_equal_in_the_traced_call_stay_apart() -> None:
         x, y = (Tensor(draw.standard_normal((e, 6)).astype(np.float32)) for e in (n, m))
         _agree(once(x, y), function(x, y))
     assert len(ran) == 1
+
+
+def test_a_bound_that_is_inside_of_some_extents_alone_is_never_clipped() -> None:
+    """x[:4] of n rows: a call with fewer is refused, and gets no result of 4."""
+    once = jit(lambda x: x[:4] * 2, dynamic_shapes={"x": {0: N}})
+    x = np.ones((9, 6), np.float32)
+    for n in (9, 4):
+        np.testing.assert_array_equal(once(x[:n]).numpy(), 2 * x[:4])
+    with pytest.raises(CatenError, match="does not hold"):
+        once(x[:3])
 
 
 def test_values_of_0_and_1_that_come_first_are_traced_apart() -> None:

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import gc
 import random
+import re
+from array import array
 from typing import Any
 
 import numpy as np
@@ -46,6 +48,52 @@ def test_what_numpy_gives(made: Any, expected: Any) -> None:
     np.testing.assert_allclose(found.numpy(), expected(), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("at", [
+    np.s_[:100], np.s_[-100:], np.s_[100:], np.s_[:-100], np.s_[:, -300:300:3], np.s_[3:1], np.s_[3:-3], np.s_[100::-1], np.s_[2:-100:-1, 3:],
+    np.s_[-100::-1], np.s_[::-1, 7:]], ids=str)
+def test_slices_are_clipped(at: Any) -> None:
+    """Reading, assignment and gradients."""
+    x = Tensor(X, requires_grad=True)
+    assert x[at].shape == X[at].shape
+    np.testing.assert_array_equal(x[at].numpy(), X[at])
+    (x[at] * 2).sum().backward()
+    changed, expected, gradient = Tensor(X), X.copy(), np.zeros_like(X)
+    changed[at], expected[at], gradient[at] = 1.0, 1.0, 2.0
+    np.testing.assert_array_equal(changed.numpy(), expected)
+    assert x.grad is not None
+    np.testing.assert_array_equal(x.grad.numpy(), gradient)
+
+
+@pytest.mark.parametrize(("at", "value"), [
+    (0, V[:5]), (0, X[:2]), (np.s_[9:], X), (np.s_[:1], X[:0]), (X > 0, V[:2]), (np.array([0, 1]), X[:3]), (np.array([0, 4]), 1.0), (np.array([0, -5]), 1.0),
+    ((np.array([0, 1]), np.array([0, 1, 2])), 1.0), (False, V[:3])])
+def test_an_assignment_that_does_not_fit_is_refused_at_once(at: Any, value: Any) -> None:
+    with pytest.raises((ValueError, IndexError)) as by_numpy:
+        X.copy()[at] = value
+    x = Tensor(X)
+    with pytest.raises(by_numpy.type, match=r"fit|out of bounds"):
+        x[at] = value
+    np.testing.assert_array_equal(x.numpy(), X)
+
+
+@pytest.mark.parametrize("at", [0, np.array([0, 2]), np.s_[1:, 2]], ids=str)
+def test_axes_of_1_in_front_of_a_value_are_left_out(at: Any) -> None:
+    x, expected = Tensor(X), X.copy()
+    x[at] = Tensor(Y)[at].reshape(1, 1, *Y[at].shape) * 2
+    expected[at] = Y[at] * 2
+    np.testing.assert_array_equal(x.numpy(), expected)
+
+
+@pytest.mark.parametrize(("given", "dtype"), [
+    ([1.0, 2.0], "float32"), ([[1, 2.5]], "float32"), ([1j], "complex64"), ([np.array([1.0, 2.0])], "float64"), ([np.float64(1 / 3), 2.0], "float64"),
+    ([[1.0], (np.float64(2),)], "float64"), ([np.complex128(1)], "complex128"), ([np.array([1.0], np.float32), [2.0]], "float32"),
+    ([np.float32(1), np.float64(2)], "float64"), ([np.float16(1), 2.0], "float32"), (array("d", [1.0]), "float64")], ids=str)
+def test_arrays_in_lists_keep_their_type(given: Any, dtype: str) -> None:
+    made = Tensor(given)
+    assert made.dtype == dtype
+    np.testing.assert_array_equal(made.numpy(), np.asarray(given, dtype))
+
+
 def test_nothing_is_computed_before_it_is_asked_for() -> None:
     x = Tensor(X)
     y = x.exp()
@@ -55,8 +103,14 @@ def test_nothing_is_computed_before_it_is_asked_for() -> None:
     assert repr(y) == "Tensor(float64[4, 6])"
     assert float(Tensor(2.5)) == 2.5
     assert Tensor([1.0, 2.0]).dtype == "float32"
-    with pytest.raises(AttributeError, match="no such operator"):
+    with pytest.raises(AttributeError, match="no such operator: did you mean 'softmax'"):
         x.softmaks()
+    with pytest.raises(AttributeError, match="did you mean 'reshape'"):
+        x.reshap(3)
+    with pytest.raises(CatenError, match=r"softmax: there is no attribute 'axs'\n.*did you mean 'axis'"):
+        x.softmax(axs=0)
+    with pytest.raises(CatenError, match=r"sum: there is no attribute 'dim'\n.*there are axis, keepdims"):
+        x.sum(dim=0)
 
 
 def test_an_array_that_changes_later_changes_no_tensor() -> None:
@@ -97,6 +151,23 @@ def test_the_gradients_of_a_network() -> None:
         np.testing.assert_allclose(p.grad.numpy(), expected, rtol=1e-6, atol=1e-9)
 
 
+def test_tensors_in_lists_are_stacked_with_gradients() -> None:
+    x = Tensor(V, requires_grad=True)
+    made, total = Tensor([[x[0], 3.0, x[1]], [x[1] * 2, x[0], 1]]), x + [x[n] for n in range(6)]
+    np.testing.assert_allclose(made.numpy(), [[V[0], 3, V[1]], [V[1] * 2, V[0], 1]])
+    (made * made).sum().backward()
+    assert x.grad is not None
+    np.testing.assert_allclose(x.grad.numpy(), [4 * V[0], 10 * V[1], 0, 0, 0, 0])
+    np.testing.assert_allclose(daten.gradients(total.sum(), [x])[0].numpy(), np.full(6, 2.0))
+    y = Tensor(X)
+    y[1] = [x.sum()] * 6
+    np.testing.assert_allclose(daten.gradients(y.sum(), [x])[0].numpy(), np.full(6, 6.0))
+    assert xp.asarray([Tensor(X), Tensor(Y)]).dtype == "float64"
+    assert Tensor([Tensor([1.5]), Tensor([2.5])], dtype="float64").dtype == "float64"
+    with pytest.raises(ValueError, match=r"one shape, not of \(6,\) and \(4, 6\)"):
+        Tensor([x, X])
+
+
 def test_gradients_add_up_and_can_be_differentiated_again() -> None:
     x = Tensor(V, requires_grad=True)
     y = (x * x * x).sum()
@@ -126,8 +197,17 @@ def test_no_gradient_goes_through_what_is_detached() -> None:
         assert x.grad is not None
         np.testing.assert_allclose(x.grad.numpy(), 2 * V)
     z = Tensor(V, requires_grad=True)
-    (z * 2).detach().sum().backward()
+    with pytest.raises(ValueError, match="no tensor that it depends on requires gradients"):
+        (z * 2).detach().sum().backward()
+    with daten.no_grad():
+        loss = z.sum()
+    with pytest.raises(ValueError, match="made in no_grad"):
+        loss.backward()
     assert z.grad is None
+    number = Tensor(2.0, requires_grad=True)
+    number.backward()
+    assert number.grad is not None
+    assert number.grad.item() == 1.0
 
 
 def test_a_parameter_with_a_new_value_is_found_by_that_alone() -> None:
@@ -186,6 +266,50 @@ def test_what_cannot_be_differentiated_says_so() -> None:
     x = Tensor(X, requires_grad=True)
     with pytest.raises(CatenError, match=r"E676: nextafter.*has no gradient"):
         xp.nextafter(x, x + 1).sum().backward()
+
+
+@pytest.mark.parametrize(("made", "text"), [
+    (lambda: xp.concat([Tensor(X), Tensor(X[:, :5])], axis=0), "concatenate: axis 1 of x has to be equal to axis 1 of y: axis 1 of x is 6, axis 1 of y is 5"),
+    (lambda: np.einsum("ij,jk->ik", Tensor(X), Tensor(X)), "einsum: axis 1 of x has to be equal to axis 0 of y: axis 1 of x is 6, axis 0 of y is 4"),
+    (lambda: Tensor(X).squeeze(axis=0), "squeeze: axis 0 of x has to be 1, and is 4"),
+    (lambda: Tensor(X).broadcast_to(shape=(4, 5)), "broadcast_to: axis 1 of x has to be 5, and is 6"),
+    (lambda: Tensor(X).topk(k=9, axis=1), "topk: axis 1 of x has to be at least 9, and is 6"),
+    (lambda: Tensor(X) @ Tensor(X), "matmul: axis 0 of y has to be equal to axis 1 of x: axis 0 of y is 4, axis 1 of x is 6"),
+    (lambda: Tensor(np.ones((1, 5, 8, 8))).conv2d(np.ones((4, 2, 3, 3)), groups=2),
+     "conv2d: axis 1 of x has to be equal to 2 * axis 1 of weight: axis 1 of x is 5, axis 1 of weight is 2"),
+    (lambda: daten.nn.Conv2d(3, 4, 5)(Tensor(np.ones((1, 3, 3, 8), np.float32))),
+     "conv2d: y would have the shape (1, 4, -1, 4): axis 2 of x is 3, axis 2 of weight is 5")])
+def test_extents_that_do_not_fit_are_refused_where_the_operator_is_written(made: Any, text: str) -> None:
+    with pytest.raises(CatenError, match=f"^E675: {re.escape(text)}$"):
+        made()
+
+
+def test_integers_beyond_a_type_are_refused_and_compare() -> None:
+    own = np.array([-3, 0, 100], np.int8)
+    x = Tensor(own)
+    refused: list[Any] = [lambda x: x + 300, lambda x: -129 * x, lambda x: x.__setitem__(0, 300)]
+    for function in refused:
+        for given in (own.copy(), x):
+            with pytest.raises(OverflowError, match="out of bounds for int8"):
+                function(given)
+    for n in (300, -300, 100, -3, 1 << 70):
+        for found, expected in ((x < n, own < n), (n < x, n < own), (x == n, own == n), (n != x, n != own), (np.less_equal(x, n), own <= n)):
+            np.testing.assert_array_equal(found.numpy(), expected)
+    np.testing.assert_array_equal((x + 27).numpy(), own + 27)
+    np.testing.assert_array_equal(np.clip(x, -1000, 50).numpy(), np.clip(own, -1000, 50))
+
+
+@pytest.mark.parametrize("function", [lambda x, t: x ** -1, lambda x, t: x ** t([2, -1]), lambda x, t: 2 ** t([3, -1])])
+def test_negative_powers_of_integers_are_refused(function: Any) -> None:
+    for of in (np.array, Tensor):
+        with pytest.raises(ValueError, match="negative integer powers"):
+            function(of([2, 3]), of)
+
+
+def test_a_step_of_0_is_refused() -> None:
+    for count in (5, 0):
+        with pytest.raises(ValueError, match="step is 0"):
+            xp.arange(0, count, 0)
 
 
 def test_a_check_fails_as_in_the_operator() -> None:

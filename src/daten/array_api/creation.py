@@ -1,7 +1,7 @@
 """Functions that create arrays. Without `dtype`, floats are float32 and integers int64."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,7 @@ from caten.core.numpy_types import numpy_dtype
 
 from ..element_types import type_named
 from ..graph import Leaf, Ref
-from ..symbolic_sizes import SymbolicSize, has_symbolic
+from ..symbolic_sizes import Symbolic, SymbolicSize, has_symbolic
 from ..tensor import Tensor, one, tensor
 from ..tracing import made_of_sizes
 from .data_types import complex64, float32, int64
@@ -30,14 +30,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: Any = N
         return obj if copy is not True and dtype in (None, obj.dtype) else Tensor(obj, dtype)
     if copy is False:
         raise ValueError("a tensor has a copy of what it is made from")
-    if isinstance(obj, Sequence) and any(isinstance(part, Tensor | Sequence) for part in obj):
-        obj = _nested(obj)
     return Tensor(obj, dtype)
-
-
-def _nested(obj: Any) -> Any:
-    return [_nested(part) for part in obj] if isinstance(obj, Sequence) else obj.tolist() if isinstance(
-        obj, Tensor) else obj
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Tensor:
@@ -52,8 +45,11 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Tensor:
 
 
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """The numbers start, start + step, …, without `stop`. With one argument, from 0 to before it."""
+    """The numbers start, start + step, …, without `stop`. With one argument, from 0 to before it. ValueError
+    if `step` is 0."""
     _on_cpu(device)
+    if not isinstance(step, Symbolic) and step == 0:
+        raise ValueError("arange: the step is 0")
     if stop is None:
         start, stop = 0, start
     if has_symbolic(start, stop, step):

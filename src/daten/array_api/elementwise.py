@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from ..element_types import DType
-from ..tensor import Tensor, one, tensor
+from ..operands import nearest
+from ..tensor import Tensor, one
 from .data_types import complex64, complex128, float32, isdtype
 
 # Functions of complex numbers that the library has not, and NumPy computes at once: their names there.
@@ -148,11 +149,12 @@ def nextafter(x1: Any, x2: Any, /) -> Tensor:
 
 def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
     """Limit each element to the range from `min` to `max`. Either may be omitted; a NaN in x or in a limit gives
-    NaN."""
+    NaN. An integer beyond the element type limits nothing more than the least or the greatest of it."""
     made = x
     for bound, operator in ((min, "maximum"), (max, "minimum")):
         if bound is not None:
-            made = one(operator, made, tensor(bound).astype(x.dtype) if isinstance(bound, Tensor) else bound)
+            limit = bound.astype(x.dtype) if isinstance(bound, Tensor) else nearest(bound, x.dtype.caten)
+            made = one(operator, made, limit)
     return Tensor(made)
 
 

@@ -85,7 +85,9 @@ class _Recurrent(Module):
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         """x[batch, time, inputs] to the pair of h[batch, time, width], for all steps, and the last state. `state`: the
-        first state, as the cell takes it; zeros without it."""
+        first state, as the cell takes it; zeros without it. ValueError for another number of axes and for no steps."""
+        if x.ndim != 3 or x._ref.shape[1] == 0:
+            raise ValueError(f"{type(self).__name__} takes x[batch, time, inputs] with one step or more, not {x!r}")
         current = self.cell.start(x.shape[0]) if state is None else state
         outputs: list[Tensor] = []
         for t in range(x.shape[1]):
