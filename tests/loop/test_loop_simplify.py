@@ -45,6 +45,11 @@ def simplified(body: str, facts: str = "") -> str:
      "(for i 0 N 1 serial (if (= i 2) ((setf (aref X 0) (aref A i 0)))))"),
     ("(for i 0 N 1 serial (for j i (min N (+ i 1)) 1 serial (if (and (<= 2 i) (< i 3)) ((setf (aref X (- N j)) 0.0)))))",
      "(for i 0 N 1 serial (if (and (<= 2 i) (< i 3)) ((setf (aref X (- N i)) 0.0))))"),
+    # both sides of `and` are computed: a read keeps the condition that it is under
+    ("(for i 0 N 1 serial (setf (aref X i) (cast f32 (and (<= 1 i) (where (<= 1 i) (< (aref X (- i 1)) 2.0) false)))))",
+     "(for i 0 N 1 serial (setf (aref X i) (cast f32 (and (<= 1 i) (where (<= 1 i) (< (aref X (- i 1)) 2.0) false)))))"),
+    ("(for i 0 N 1 serial (setf (aref X i) (cast f32 (and (<= 1 i) (where (<= 1 i) (< i 7) false)))))",
+     "(for i 0 N 1 serial (setf (aref X i) (cast f32 (and (<= 1 i) (< i 7)))))"),
 ])
 def test_statements(body: str, result: str) -> None:
     assert simplified(body) == result

@@ -133,7 +133,8 @@ def _simpler(expr: Expr, context: Context) -> Expr:
             return yes if yes is no else Op("where", (test, yes, no))
         case Op("and" | "or", (a, b)) if expr.dtype == "bool" and expr.lanes == 1:
             left = _expression(a, context)
-            right = _expression(b, context.given(left, expr.fn == "and"))
+            # Both are computed: a condition around a read in the second one stays.
+            right = _expression(b, context if reads(b) else context.given(left, expr.fn == "and"))
             return LOGIC.once(Op(expr.fn, (left, right)))
     part = _position if isinstance(expr, Ref) else _expression
     inner: Expr = expr.map(lambda child: part(child, context) if isinstance(child, Expr) else child)

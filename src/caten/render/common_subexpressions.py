@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from ..core.dtypes import is_complex
 from ..core.expr import Const, Expr, Op, Var
 from ..loop.statements import Ramp, Ref, Splat, Vref
 from .addresses import Memory
@@ -48,4 +49,6 @@ def _is_worth_a_name(value: Expr, scope: Memory) -> bool:
             return False
         case Vref() if scope.register(value) is not None:
             return False
-    return value.dtype != "bool" and (scope.lanes(value) > 1 or not isinstance(value, Ref))
+    if scope.lanes(value) > 1:
+        return value.dtype != "bool" and not is_complex(value.dtype)       # they are masks, and read by their parts
+    return value.dtype != "bool" and not isinstance(value, Ref)
