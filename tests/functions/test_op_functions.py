@@ -416,3 +416,28 @@ def test_a_function_that_writes_out_how_many_elements_there_are_has_a_kernel_for
         return x.reshape(x.shape[0] * x.shape[1])
     assert known(np.ones((2, 3))).shape == (6,)
     assert known.operator(np.ones((2, 3))).manifest["binds"] == {}
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3])
+def test_a_loop_without_iterations_leaves_what_it_changes_elsewhere(count: int) -> None:
+    """An extent of 1 is a number for the kernel, so that the loop is known to be empty."""
+    @caten.op(runtime="numpy")
+    def differences(x):
+        for i in range(1, len(x)):
+            x[i] -= x[i - 1]
+
+    @caten.op(runtime="numpy")
+    def transpose(a):
+        for i in range(a.shape[0]):
+            for j in range(i):
+                a[i, j], a[j, i] = a[j, i], a[i, j]
+    x = np.arange(count).astype(np.float32) ** 2
+    want = x.copy()
+    for i in range(1, count):
+        want[i] -= want[i - 1]
+    differences(x)
+    np.testing.assert_array_equal(x, want)
+    square = np.arange(count * count).astype(np.float32).reshape(count, count)
+    want = square.T.copy()
+    transpose(square)
+    np.testing.assert_array_equal(square, want)

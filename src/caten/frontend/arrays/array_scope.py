@@ -1,7 +1,7 @@
 """The names of a whole-array body, and what becomes of its outputs."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from ...core.expr import Var
@@ -70,12 +70,13 @@ class ArrayScope:
             b.fail("E245", f"this changes '{name}' before a part of it is stored",
                    "copy the part first: " + f"{name}[0].copy()")
 
-    def finish(self, b: Builder, returned: Sequence[Any] | None) -> tuple[Output, ...]:
-        """The value of each output: what is returned, by position, or what its name stands for."""
+    def finish(self, b: Builder, returned: Sequence[Any] | None, changed: Collection[str] = ()) -> tuple[Output, ...]:
+        """The value of each output: what is returned, by position, or what its name stands for. E228 if that is what it
+        was at the call, and not among the arrays that are `changed` in place, perhaps in a loop without iterations."""
         values = dict(self.values)
         if returned is not None:
             values |= zip(self.returned_outputs(b, len(returned)), returned, strict=True)
-        return tuple([self._output(b, name, values[name]) for name in self.outputs])
+        return tuple([self._output(b, name, values[name], name in changed) for name in self.outputs])
 
     def returned_outputs(self, b: Builder, count: int) -> tuple[str, ...]:
         """The outputs that so many returned values are for: all, or those that are no inputs."""
@@ -86,10 +87,10 @@ class ArrayScope:
         b.fail("E229", f"{count} values are returned for {len(self.outputs)} outputs",
                f"the outputs are {', '.join(self.outputs)}")
 
-    def _output(self, b: Builder, name: str, value: Any) -> Output:
+    def _output(self, b: Builder, name: str, value: Any, may_stay: bool) -> Output:
         param = self.params[name]
         unchanged = isinstance(value, Array) and value.name == name
-        if isinstance(value, Unset) or (unchanged and value is param):
+        if isinstance(value, Unset) or (unchanged and value is param and not may_stay):
             b.fail("E228", f"the output '{value.name if isinstance(value, Unset) else name}' is never written",
                    "assign it, or take it off the outputs")
         return Output(name, self.fitting(b, name, value).name)

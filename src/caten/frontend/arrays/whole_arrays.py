@@ -22,6 +22,7 @@ from .called_composites import Composites, NoComposites
 from .handles import Array
 from .lisp_arrays import LispArrays
 from .numpy_promotion import NumpyTyping
+from .python_memory import changed_arrays
 from .python_source import PythonSource
 from .python_statements import PythonStatements
 from .size_facts import SizeFacts
@@ -65,7 +66,8 @@ def evaluate(params: Sequence[Node], outputs: Sequence[str], code: str, lang: st
         body = (PythonStatements(builder, PythonSource(code, place), scope) if lang == "python"
                 else LispArrays(builder, read_forms(code, place, depth=MAX_NESTED), scope))
         returned = body.run()
-        found = scope.finish(builder.at(body.end), returned)
+        changed = changed_arrays(body.source.body) if isinstance(body, PythonStatements) else ()
+        found = scope.finish(builder.at(body.end), returned, changed)
     except RecursionError:
         raise error("E239", "the expressions of this body nest too deeply", place(0),
                     hint="keep a part of one in a variable") from None
