@@ -14,7 +14,7 @@ from typing import Any
 from caten import driver, loading
 from caten.core.dtypes import DTYPES, is_float
 from caten.core.expr import Expr, Var
-from caten.core.program import GradientBody, Scalar
+from caten.core.program import Buffer, GradientBody, Scalar
 from caten.core.size_formula import evaluate
 from caten.errors import error
 from caten.frontend import operator_library
@@ -110,10 +110,11 @@ class Template:
                 return gradient_of(self.program, options(), names)
             known = self.known and (*self.known, "gradient", *names)
             made = kept(known, differentiated) if known else differentiated()
-            buffers = [b.name for b in made.buffers.values()]
-            given = [b for b in buffers if made.buffers[b].access == "in" and b not in self.inputs]
+            arrays = [p for p in made.params if isinstance(p, Buffer | Scalar)]
+            made_of = [p.name for p in arrays if isinstance(p, Scalar) or p.access == "in"]
+            given = [name for name in made_of if name not in self.inputs]
             self._gradients[wanted] = Template(made, [*self.inputs, *given],
-                                               [b for b in buffers if made.buffers[b].access == "out"], known)
+                                               [p.name for p in arrays if p.name not in made_of], known)
         return self._gradients[wanted]
 
     @property
