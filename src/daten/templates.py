@@ -16,7 +16,7 @@ from caten.core.dtypes import DTYPES, is_float
 from caten.core.expr import Expr, Var
 from caten.core.program import Buffer, GradientBody, Scalar
 from caten.core.size_formula import evaluate
-from caten.errors import error
+from caten.errors import CatenError, error
 from caten.frontend import operator_library
 from caten.frontend.generic_signature import Tensor, is_value, of_call, tuples
 from caten.frontend.spec_files import SpecText
@@ -248,9 +248,12 @@ def _of_kinds(spec: SpecText, name: str, inputs: tuple[Given, ...],
               attributes: tuple[tuple[str, type, Any], ...]) -> Template:
     """The same for all shapes of these ranks with extents of 1 at these places; `True` and 1 are different values."""
     declared = declaration_of(spec, name)
-    instance = of_call(declared.generic, dict(zip(declared.inputs, inputs, strict=False)),
-                       {n: value for n, _, value in attributes})
-    return of_spec(spec, name, instance)
+    try:
+        return of_spec(spec, name, of_call(declared.generic, dict(zip(declared.inputs, inputs, strict=False)),
+                                           {n: value for n, _, value in attributes}))
+    except CatenError as problem:
+        raise CatenError(*[replace(d, message=f"{name}: {d.message}") if d.code == "E675" else d
+                           for d in problem.diagnostics]) from None
 
 
 def of_library(name: str, inputs: Sequence[Given], attributes: Mapping[str, Any]) -> Template:
