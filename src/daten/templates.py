@@ -14,9 +14,9 @@ from typing import Any
 from caten import driver, loading
 from caten.core.dtypes import DTYPES, is_float
 from caten.core.expr import Expr, Var
-from caten.core.program import GradientBody, Require, Scalar
+from caten.core.program import Buffer, GradientBody, Require, Scalar
 from caten.core.size_formula import conjuncts, evaluate
-from caten.errors import did_you_mean, error
+from caten.errors import CatenError, did_you_mean, error
 from caten.frontend import operator_library
 from caten.frontend.generic_signature import Tensor, is_value, of_call, tuples
 from caten.frontend.spec_files import SpecText
@@ -125,10 +125,11 @@ class Template:
                 return gradient_of(self.program, options(), names)
             known = self.known and (*self.known, "gradient", *names)
             made = kept(known, differentiated) if known else differentiated()
-            buffers = [b.name for b in made.buffers.values()]
-            given = [b for b in buffers if made.buffers[b].access == "in" and b not in self.inputs]
+            arrays = [p for p in made.params if isinstance(p, Buffer | Scalar)]
+            made_of = [p.name for p in arrays if isinstance(p, Scalar) or p.access == "in"]
+            given = [name for name in made_of if name not in self.inputs]
             self._gradients[wanted] = Template(made, [*self.inputs, *given],
-                                               [b for b in buffers if made.buffers[b].access == "out"], known)
+                                               [p.name for p in arrays if p.name not in made_of], known)
         return self._gradients[wanted]
 
     @property
@@ -266,9 +267,12 @@ def _of_kinds(spec: SpecText, name: str, inputs: tuple[Given, ...],
               attributes: tuple[tuple[str, type, Any], ...]) -> Template:
     """The same for all shapes of these ranks with extents of 1 at these places; `True` and 1 are different values."""
     declared = declaration_of(spec, name)
-    instance = of_call(declared.generic, dict(zip(declared.inputs, inputs, strict=False)),
-                       {n: value for n, _, value in attributes})
-    return of_spec(spec, name, instance)
+    try:
+        return of_spec(spec, name, of_call(declared.generic, dict(zip(declared.inputs, inputs, strict=False)),
+                                           {n: value for n, _, value in attributes}))
+    except CatenError as problem:
+        raise CatenError(*[replace(d, message=f"{name}: {d.message}") if d.code == "E675" else d
+                           for d in problem.diagnostics]) from None
 
 
 def of_library(name: str, inputs: Sequence[Given], attributes: Mapping[str, Any]) -> Template:

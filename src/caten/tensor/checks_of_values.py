@@ -23,7 +23,7 @@ from ..loop.run_time_checks import CheckRows, body_text
 from ..loop.statements import ONE, ZERO, Aref, For
 from .checks_as_values import Guard, define_checks, guard
 from .index_maps import replaced
-from .plain_loops import unchecked
+from .plain_loops import stripping, unchecked_accesses
 from .values import (
     Axis,
     Define,
@@ -51,7 +51,7 @@ def checked_values(values: TensorProgram) -> OpProgram | None:
     """The operator with its checks. None where only its loops can have them: for loops with an order, for a scatter
     whose places are computed, on devices, whose threads make their own checks. Raises CatenError E402 for a condition
     that contradicts bound sizes."""
-    values = unchecked(values)
+    values = unchecked_accesses(values)
     rows = CheckRows(values)
     for cond, text in entry_rows(values, _scalars_in_indices(values)):
         rows.ensure(cond, text)
@@ -108,6 +108,7 @@ class _Checks:
         self.names = {n.value: n.name for n in values.all(Named)}
         self.known: dict[tuple[object, ...], bool] = {}
         self.row_of: dict[tuple[object, ...], int] = {}
+        self.strip = stripping()
         self.guards: list[Guard] = []
         self.sizes: list[Ensure] = []
 
@@ -125,7 +126,7 @@ class _Checks:
         cond: Expr = getattr(value, "cond", TRUE)
         walk = _Walk(self, axes, context)
         new: dict[str, object] = {"cond": walk.expr(cond, ())} if cond is not TRUE else {}
-        given = () if cond is TRUE else ((cond, True),)
+        given = () if cond is TRUE else ((self.strip(cond), True),)
         if isinstance(value, Scatter) and not (
                 all(walk.expr(i, given) is i for i in value.index)
                 and all(walk.proves(i, extent, given) for i, extent in zip(value.index, value.shape, strict=True))):
@@ -133,9 +134,9 @@ class _Checks:
         expr: Expr = getattr(value, "expr", TRUE)
         return value.replace(expr=walk.expr(expr, given), **new)
 
-    def row(self, read: Read, position: int, checked: Expr, walk: _Walk, given: Given) -> int:
-        """The row of a check of an index. `checked`: the index, with checked indices inside."""
-        at, extent = read.index[position], self.shapes[read.buffer][position]
+    def row(self, at: Expr, extent: Expr, checked: Expr, what: str, walk: _Walk, given: Given) -> int:
+        """The row of a check of an index. `checked`: the index, with checked indices inside. `what`: whose index it is,
+        "" if it is a number."""
         axes, context = walk.axes, walk.given(given)
         key = (axes, given, at, extent)
         if key in self.row_of:
@@ -145,7 +146,7 @@ class _Checks:
         low, high = below(context, at, extent)
         sides = [cond for cond, form in ((Op("lt", (checked, ZERO)), low), (Op("le", (extent, checked)), high))
                  if not context.is_nonnegative(form)]
-        self.rows.rows.append((None, self.text(read, position, extent)))
+        self.rows.rows.append((None, self.text(at, extent, what)))
         row = self.row_of[key] = len(self.rows.rows)
         under = [(walk.expr(cond, given[:n]), holds) for n, (cond, holds) in enumerate(given)]
         conds = [cond if holds else Op("not", (cond,)) for cond, holds in under]
@@ -168,9 +169,9 @@ class _Checks:
                 needed = Op("or", (needed, Op("le", (a.extent, ZERO))))
         self.sizes.append(Ensure(row, needed))
 
-    def text(self, read: Read, position: int, extent: Expr) -> str:
+    def text(self, at: Expr, extent: Expr, what: str) -> str:
         """The message of a check, with the names of the spec. An index from the end is said as it is written."""
-        at, low = read.index[position], "0"
+        low = "0"
         match at:
             case Op("where", (Op("lt", (x, zero)), y, z)) if x is z and zero is ZERO and canonical(
                     y) is canonical(x + extent):
@@ -178,9 +179,8 @@ class _Checks:
 
         def named(r: Read) -> Expr:
             return Aref(self.names.get(r.buffer, r.buffer), r.index, r.type)
-        array = self.names.get(read.buffer, read.buffer)
         said = body_text(text_of(replaced(at, named)))
-        return f"{array}: index {position + 1} (= {said}) is outside [{low}, {body_text(extent)})"
+        return f"{f'{what} (= {said})' if what else said} is outside [{low}, {body_text(extent)})"
 
 
 class _Walk:
@@ -201,19 +201,27 @@ class _Walk:
             return e
         match e:
             case Op("where", (cond, yes, no)):
-                return e.replace(args=(self.expr(cond, given), self.expr(yes, (*given, (cond, True))),
-                                       self.expr(no, (*given, (cond, False)))))
+                plain = self.checks.strip(cond)
+                return e.replace(args=(self.expr(cond, given), self.expr(yes, (*given, (plain, True))),
+                                       self.expr(no, (*given, (plain, False)))))
             case Pieces(at, arms, bounds):
                 below_ = [Op("lt", (at, bound)) for bound in bounds]
                 before = [(*given, *[(cond, False) for cond in below_[:n]]) for n in range(len(arms))]
                 return e.replace(arms=tuple([self.expr(arm, (*before[n], *[(c, True) for c in below_[n:n + 1]]))
                                              for n, arm in enumerate(arms)]))
+            case Inside(at, extent):                     # a number: the check is all that it needs
+                number = self.expr(at, given)
+                if reads_of(at) and not self.proves(at, extent, given):
+                    self.checks.row(at, extent, number, "", self, given)
+                return number
             case Read(buffer, at):
                 extents = self.checks.shapes[buffer]
                 new = tuple([self.expr(i, given) for i in at])
+                called = self.checks.names.get(buffer, buffer)
                 return e.replace(index=tuple([
                     i if self.proves(at[n], extents[n], given)
-                    else Inside(i, extents[n], self.checks.row(e, n, i, self, given)) for n, i in enumerate(new)]))
+                    else Inside(i, extents[n], self.checks.row(at[n], extents[n], i, f"{called}: index {n + 1}", self,
+                                                               given)) for n, i in enumerate(new)]))
         return e.map(lambda child: self.expr(child, given) if isinstance(child, Expr) else child)
 
     def given(self, conds: Given) -> Context:

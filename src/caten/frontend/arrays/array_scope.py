@@ -1,6 +1,7 @@
 """The names of a whole-array body, and what becomes of its outputs."""
 from __future__ import annotations
 
+import ast
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ class ArrayScope:
     def __init__(self, params: Sequence[Node], outputs: Sequence[str], composites: Composites,
                  attributes: Sequence[tuple[str, Any]] = ()) -> None:
         self.composites = composites
+        self.attributes = dict(attributes)
         self.values: dict[str, Any] = dict(attributes)
         self.outputs = tuple(outputs)
         self.buffers = {p.name: p for p in params if isinstance(p, Buffer)}
@@ -42,6 +44,11 @@ class ArrayScope:
                     shape = tuple([canonical(extent) for extent in p.shape])
                     made: Array | Unset = (Unset if access == "out" else Array)(name, dtype, shape)
                     self.values[name] = self.params[name] = made
+
+    def attributes_in(self, node: ast.AST) -> dict[str, Any]:
+        """The attributes that an expression names, with their values."""
+        names = dict.fromkeys([n.id for n in ast.walk(node) if isinstance(n, ast.Name)])
+        return {name: self.attributes[name] for name in names if name in self.attributes}
 
     def is_input(self, array: Any) -> bool:
         """Is it an array of the caller's that is no output, or a view of one?"""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from ...core.expr import Var
-from ...errors import CatenError
+from ...errors import CatenError, did_you_mean
 from ...tensor.values import Read
 from ..typing import Term, Value
 from .argument_binding import Function, described, unset
@@ -318,7 +318,7 @@ class PythonStatements:
             self.expressions.fail(value, "E224", "the value of this expression is not used", "assign or return it")
 
     def asserted(self, node: ast.Assert) -> None:
-        """A condition on sizes is one of every call."""
+        """A condition on sizes is one of every call. One on attributes refuses their values: E675."""
         ex = self.expressions
         value = ex.eval(node.test)
         cond = ex.builder.typing.default(value) if isinstance(value, Term) else None
@@ -328,7 +328,25 @@ class PythonStatements:
         if cond is not None and cond.dtype == "bool":
             ex.at(node.test).require(cond, "E326", "this assertion never holds")
         elif not value:
-            ex.fail(node.test, "E326", "this assertion does not hold")
+            told = None if node.msg is None else ex.eval(node.msg)
+            if self.scope.attributes_in(node.test):
+                ex.fail(node.test, "E675", *self.refusal(node.test, told))
+            ex.fail(node.test, "E326", str(told or "this assertion does not hold"))
+
+    def refusal(self, test: ast.expr, told: Any) -> tuple[str, str | None]:
+        """What is wrong with the attributes that an assertion is on, and a hint. `told`: its message, if it has one."""
+        given = self.scope.attributes_in(test)
+        head = " and ".join([f"{name} is {value!r}" for name, value in given.items()])
+        if told is not None:
+            return f"{head}: {told}", None
+        match test:
+            case ast.Compare(left=ast.Name(), ops=[ast.In()], comparators=[ast.Tuple() | ast.List() as listed]):
+                allowed = self.expressions.eval(listed)
+                *front, last = [repr(each) for each in allowed]
+                words = f"{', '.join(front)} or {last}" if front else last
+                return f"{head}, and has to be {words}", did_you_mean(
+                    str(next(iter(given.values()))), [each for each in allowed if isinstance(each, str)]) or None
+        return f"{head}, and has to satisfy {ast.unparse(test)}", None
 
     def accumulate_at(self, node: ast.Call, method: ast.Attribute) -> None:
         """`np.add.at(name, index, value)`: a change of an array in place."""

@@ -1,0 +1,79 @@
+"""Values of attributes that an operator does not know are refused at the call, with the values that it knows."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import caten
+from caten.errors import CatenError
+from caten.frontend import operator_library as library
+from daten import Tensor
+from daten.tensor import apply
+
+SPEC = """[composite]
+name = "Shrink"
+attributes = ["mode = 'floor'", "step = [2, 2]", "rate = 0.5"]
+inputs = ["x{Floating}[N]"]
+outputs = ["y{Floating}[...]"]
+
+[implementation]
+lang = "python"
+code = '''
+assert mode in ("floor", "ceil", "round")
+assert min(step) >= 1, "a step is 1 or more"
+assert 0 <= rate <= 1
+return x[::step[0]] * rate
+'''
+"""
+X, KEY, IMAGE, WEIGHT = np.ones(4), np.zeros(2, np.uint32), np.ones((1, 1, 9, 8)), np.ones((1, 1, 2, 2))
+
+
+@pytest.mark.parametrize(("attributes", "message", "hint"), [
+    ({"mode": "flor"}, "Shrink: mode is 'flor', and has to be 'floor', 'ceil' or 'round'", "did you mean 'floor'?"),
+    ({"mode": "even"}, "Shrink: mode is 'even', and has to be 'floor', 'ceil' or 'round'", None),
+    ({"step": (1, 0)}, "Shrink: step is (1, 0): a step is 1 or more", None),
+    ({"rate": 1.5}, "Shrink: rate is 1.5, and has to satisfy 0 <= rate <= 1", None)])
+def test_an_assertion_names_the_attribute(attributes: dict[str, Any], message: str, hint: str | None) -> None:
+    shrink = caten.compile(SPEC)
+    with pytest.raises(CatenError) as told:
+        shrink(X, **attributes)
+    (found,) = told.value.diagnostics
+    assert (found.code, found.message, found.hint) == ("E675", message, hint)
+
+
+def test_a_body_that_calls_the_operator_is_told() -> None:
+    text = '[composite]\nname = "Half"\ninputs = ["x{float}[N]"]\noutputs = ["y{float}[N]"]\n\n[implementation]\nlang = "python"\ncode = "return gelu(x, approximate=\'tahn\')"\n'
+    with pytest.raises(CatenError, match=r"(?s)E314: gelu: approximate is 'tahn', and has to be 'none' or 'tanh'.*did you mean 'tanh'"):
+        caten.compile(text)
+
+
+@pytest.mark.parametrize(("name", "inputs", "attributes", "said"), [
+    ("gelu", (X,), {"approximate": "tahn"}, "'none' or 'tanh'"), ("conv2d", (IMAGE, WEIGHT), {"stride": (0, 0)}, "min(stride) >= 1"),
+    ("conv2d", (IMAGE, WEIGHT), {"stride": (-1, -1)}, "min(stride) >= 1"), ("conv2d", (IMAGE, WEIGHT), {"dilation": (1, 0)}, "min(dilation) >= 1"),
+    ("max_pool2d", (IMAGE,), {"kernel": (0, 1)}, "min(kernel) >= 1"), ("max_pool2d", (IMAGE,), {"stride": (2, 0)}, "min(stride) >= 1"),
+    ("adaptive_avg_pool2d", (IMAGE,), {"size": (0, 2)}, "min(size) >= 1"), ("resize_nearest", (IMAGE,), {"size": (0, 2)}, "min(size) >= 1"),
+    ("topk", (X,), {"k": -1}, "k >= 0"), ("quantile", (X,), {"q": 1.5}, "0 <= q <= 1"), ("dropout", (KEY, X), {"p": 1.5}, "0 <= p <= 1"),
+    ("bernoulli", (KEY,), {"p": 2.0}, "0 <= p <= 1"), ("randint", (KEY,), {"low": 5, "high": 2}, "low < high"), ("rfft", (X,), {"norm": "orto"}, "'ortho'"),
+    ("packbits", (np.ones(8, np.uint8),), {"bitorder": "bih"}, "'big' or 'little'")])
+def test_operators_of_the_library(name: str, inputs: tuple[np.ndarray, ...], attributes: dict[str, Any], said: str) -> None:
+    for call in (getattr(caten.ops, name), lambda *given, **named: apply(name, *map(Tensor, given), **named)):
+        with pytest.raises(CatenError) as told:
+            call(*inputs, **attributes)
+        (found,) = told.value.diagnostics
+        assert found.code == "E675"
+        assert found.message.startswith(f"{name}: ")
+        assert said in found.message
+
+
+REDUCED = [e for e in library.entries() if any(text.startswith("reduction =") for text in e.table.get("attributes", ()))]
+
+
+@pytest.mark.parametrize("entry", REDUCED, ids=lambda e: e.name)
+def test_every_loss_knows_its_reductions(entry: library.Entry) -> None:
+    kinds = [np.int64 if "Integer" in text else np.float64 for text in entry.table["inputs"]]
+    ranks = [len(text.split("[")[1].split("]")[0].split()) for text in entry.table["inputs"]]
+    inputs = [Tensor(np.zeros([2] * rank, kind)) for rank, kind in zip(ranks, kinds, strict=True)]
+    with pytest.raises(CatenError, match=rf"E675: {entry.name}: reduction is 'avg', and has to be 'mean', 'sum' or 'none'"):
+        apply(entry.name, *inputs, reduction="avg")
