@@ -1,18 +1,22 @@
 """jam: move a short loop into the loops inside it (unroll-and-jam, before its iterations are unrolled)."""
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import cache, partial, reduce
+from typing import TypeVar, cast
 
-from ...core.expr import Const, Expr, Var
-from ...core.node import Node
+from ...core.expr import Const, Expr, Op, Var, index
+from ...core.node import Node, substitute
 from ...core.unique_names import Names
 from ...loop.dependence import obstacle_to_any_order
+from ...loop.early_exit import leaving_condition
 from ...loop.effects import reads, written
-from ...loop.statements import ONE, ZERO, Aref, For, If, Let, Local, LoopProgram, Setf, Stmt, Vref
+from ...loop.statements import ONE, ZERO, Aref, Fold, For, If, Let, Local, LoopProgram, Setf, Stmt, Vref
 from ..analysis.loop_queries import Refusing, context_at, find, loops_in, mentions, reads_memory, refusal, replaced
 from ..loop_names import with_value
 from ..normalize import tidied
 from ..step_results import Jammed
+
+N = TypeVar("N", bound=Node)
 
 MAX_COPIES = 64                  # of each scalar and array of an iteration
 
@@ -21,7 +25,8 @@ def jam(program: LoopProgram, loop: str) -> tuple[LoopProgram, Jammed]:
     """Move a loop of constant length into the loops inside it, so that it is the innermost one everywhere. Each of its
     iterations gets a copy of the scalars and arrays that the body declares (scalar expansion). Unrolled, before or
     afterwards, this is unroll-and-jam (Allen and Kennedy, Optimizing Compilers for Modern Architectures, section 8.4).
-    Of a scalar that a loop inside sums up, this makes a register tile.
+    Of a scalar that a loop inside sums up, this makes a register tile. A loop inside that lanes may leave ends when
+    those of all iterations have left it.
 
         (jam j)
         (for j 0 4 1 serial                          (local s f32 (4) register)
@@ -100,15 +105,26 @@ class _Jamming:
     def loop(self, loop: For) -> For:
         if not all(self.is_same(e) for e in (loop.lo, loop.hi, loop.step)):
             raise self.refuse(f"the range of '{loop.name}' depends on its iteration")
-        return loop.replace(body=self.list_of(loop.body))
+        body = self.list_of(loop.body)
+        match leaving_condition(loop):
+            case Fold("or", going):
+                body = (If(Fold("or", self.any_of(going)), body),)
+        return loop.replace(body=body)
+
+    def any_of(self, lanes: Expr) -> Expr:
+        """The lanes for which a condition holds in some iteration."""
+        assert isinstance(self.found.hi, Const)
+        here = self.with_copies(lanes)
+        return reduce(lambda a, b: Op("or", (a, b)),
+                      [substitute(here, {self.var: index(n)}) for n in range(self.found.hi.value)])
 
     def is_same(self, e: Expr) -> bool:
         """Has an expression the same value in all iterations, now and later?"""
         return not mentions((e,), (self.found.name, *self.expanded)) and not (
             reads_memory(e) and reads(e) & self.written)
 
-    def with_copies(self, stmt: Stmt) -> Stmt:
-        """A statement in which each iteration has its own variables."""
+    def with_copies(self, node: N) -> N:
+        """A statement or a value in which each iteration has its own variables."""
         @cache
         def go(n: Node) -> Node:
             match n:
@@ -119,6 +135,4 @@ class _Jamming:
                 case Aref(buffer=name) | Vref(buffer=name) if name in self.expanded:
                     return new.replace(index=(self.var, *new.index))
             return new
-        made = go(stmt)
-        assert isinstance(made, Stmt)
-        return made
+        return cast(N, go(node))

@@ -12,6 +12,7 @@ from ...loop.accesses import conjuncts
 from ...loop.affine import canonical
 from ...loop.context import Context
 from ...loop.dependence import obstacle_to_any_order
+from ...loop.early_exit import leaving_condition
 from ...loop.effects import reads, writes, written
 from ...loop.statements import (
     ZERO,
@@ -42,6 +43,7 @@ from ..analysis.loop_queries import (
     enclosing,
     find,
     locals_in,
+    loops_in,
     mentions,
     reads_memory,
     refusal,
@@ -61,7 +63,8 @@ def vectorize(program: LoopProgram, loop: str) -> tuple[LoopProgram, Vectorized]
     """Turn a loop of 2, 4, 8 … iterations into operations on vectors of that many lanes. Accesses that are contiguous
     in LOOP become vector loads and stores, loop-invariant values are broadcast (`splat`), conditions become masks, and
     a sum into one element adds up the lanes. A running total, a scalar that the loop accumulates into and reads, is the
-    prefix of a vector and what the iterations before have added up.
+    prefix of a vector and what the iterations before have added up. A loop inside that an iteration may leave (`break`)
+    ends when all lanes have left it.
 
         (vectorize ji)
         (for ji 0 8 1 serial
@@ -163,9 +166,10 @@ class _Widening:
                 if mask is not None and any(reads_memory(e) for e in (lo, hi, step)):
                     raise self.refuse(f"the range of '{stmt.name}' reads memory under a condition")
                 outer, self.context = self.context, self.context.inside(stmt)
+                going = self.going(stmt, mask)
                 body = self.list_of(stmt.body, mask)
                 self.context = outer
-                return (stmt.replace(body=body),)
+                return (stmt.replace(body=body if going is None else (If(going, body),)),)
             case If():
                 return self.choice(stmt, mask)
             case Let(name=name, type=dtype, value=value):
@@ -203,6 +207,14 @@ class _Widening:
             case Prefetch():
                 return (substitute(stmt, {self.var: self.lo}),)
         raise self.refuse(f"({stmt.head} …) has no vector form")
+
+    def going(self, loop: For, mask: Expr | None) -> Expr | None:
+        """The condition that a loop inside, which each lane may leave (`break`), has something to do for some lane: as
+        the guard of its body, where it ends the loop."""
+        guard = leaving_condition(loop)
+        if guard is None or not self.varies(guard) or loops_in(loop.body):
+            return None
+        return Fold("or", both(mask, self.value(guard, mask)))
 
     def choice(self, stmt: If, mask: Expr | None) -> tuple[Stmt, ...]:
         cond = self.value(stmt.cond, mask)
