@@ -72,6 +72,12 @@ def searched_in_blocks(stmts: tuple[Stmt, ...], program: TensorProgram, fresh: C
     return (If(conjunction(list(bounds)), short(), inlined_statements(long(), fresh, {}, {})),)
 
 
+def kept_in_one_pass(stmts: tuple[Stmt, ...], fresh: Callable[[str], str]) -> tuple[Stmt, ...]:
+    """Searches as loops that keep the extreme so far, and its index. With bounds on rounding errors, `key = best` is
+    never certain of the element that is the best; that it is greater than all others may be."""
+    return _rewritten(stmts, lambda s: s.kept(fresh))
+
+
 @frozen
 class _Top:
     """A loop that finds the extreme of a row: `acc` becomes the extreme of the `key`s."""
@@ -143,6 +149,23 @@ class _Search:
             made[self.place + 2] += (If(Op("eq", (self.at, identity(self.fn, "i64"))), (self.loop,)),)
         made[self.top_place] = (Local(block.buffer, "i64", (), "register"), Setf(block, ZERO), over_blocks)
         return made
+
+    def kept(self, fresh: Callable[[str], str]) -> dict[int, tuple[Stmt, ...]] | None:
+        """A loop that keeps the extreme so far. Gives statements in place of those of the list."""
+        key = None if self.top is None else _compared(self.cond, self.top.acc)
+        if self.top is None or key is None:
+            return None
+        best = Aref(fresh(self.top.acc.buffer), (), self.top.acc.type)
+        first = Op("and", (Op("eq", (self.at, identity(self.fn, "i64"))), Op("eq", (key, best))))
+        taken = Op("or", (Op(TAKES[self.top.fn, self.fn], (key, best)), first))
+        if _takes_nan(self.cond):
+            is_nan: Expr = Op("isnan", (key,))
+            if self.fn == "min":
+                is_nan = Op("and", (is_nan, Op("not", (Op("isnan", (best,)),))))
+            taken = Op("or", (is_nan, taken))
+        loop = self.loop.replace(body=(If(taken, (Setf(best, key), Setf(self.at, Var(self.loop.name, "i64")))),))
+        return {self.place + 2: (Local(best.buffer, best.type, (), "register"),
+                                 Setf(best, identity(self.top.fn, best.type)), loop)}
 
     def instead(self, loops: tuple[Stmt, ...], found: Aref, first: Expr) -> dict[int, tuple[Stmt, ...]]:
         """Statements in place of those of the list. `found`: the narrow index, from `first` on."""

@@ -13,10 +13,11 @@ from ..compiler import Built, Compilation
 from ..core.dtypes import DTYPES, part
 from ..core.numpy_types import kind_of, numpy_dtype
 from ..core.program import Attribute, Buffer, Outputs, Program, Reference, Scalar, Source, Target, Tolerance
+from ..core.unique_names import Names
 from ..errors import CatenError, Place, error
 from ..frontend.generic_signature import tuples
 from ..frontend.lambdas import reference_program
-from ..frontend.op import OpProgram, in_loops
+from ..frontend.op import Body, OpProgram, in_loops
 from ..frozen import frozen
 from ..loop import bounds_checks, zero_fill
 from ..loop.statements import Incf, LoopProgram, Setf, Stmt
@@ -25,6 +26,7 @@ from ..runtime import work_formulas
 from ..runtime.protocol import Unavailable
 from ..semantics import comparison, interpret, oracle
 from ..semantics.comparison import spacing
+from ..tensor.extreme_search import kept_in_one_pass
 from . import isolate
 from .lambda_text import check_parameters
 from .numpy_lambda import Lambda
@@ -183,7 +185,9 @@ def never_stored(op: OpProgram, arguments: Mapping[str, Any]) -> list[Stmt]:
 def _oracle(op: OpProgram, arguments: Mapping[str, Any], options: Options) -> Expected:
     """Values in float64 with their rounding bounds, from the nest as written: interpreted, or as C where that would
     take long."""
-    program = oracle.bounded(zero_fill.fill_outputs(bounds_checks.add_checks(in_loops(op))), runtime_of(options).fast)
+    loops = in_loops(op)
+    kept = loops.without(Body).adding(Body(kept_in_one_pass(loops.body, Names.of(loops).fresh)))
+    program = oracle.bounded(zero_fill.fill_outputs(bounds_checks.add_checks(kept)), runtime_of(options).fast)
     run = comparison.widened(op, arguments)
     sizes = numbers_of(op, arguments) | {n: int(arguments[n]) for n in op.sizes}
     steps = work_formulas.at(work_formulas.steps(op), sizes)
