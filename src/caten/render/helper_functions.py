@@ -166,6 +166,8 @@ class Helpers:
         if (ready := self.vectors.get((fn, dtype, lanes))) is not None:
             vector = self.type(dtype, lanes)
             return self.define(ready, lambda: f"extern {vector} {ready}({', '.join([vector] * arity)});\n")
+        if fn in ("shl", "shr"):
+            return self.shift(fn, dtype, lanes)
         form = VECTOR_ROWS.get((fn, row.kind))
         if form is not None:
             def make() -> str:
@@ -181,6 +183,32 @@ class Helpers:
             return self.remainder(fn, dtype, lanes)
         scalar = self.libm(fn, dtype) if fn == "fma" else self.scalar_function(fn, dtype)
         return self.lanewise(scalar, name, dtype, dtype, lanes, arity)
+
+    def shift(self, fn: str, dtype: str, lanes: int) -> str:
+        """A shift by another number of bits in each lane; narrow types in 32 bits, where all machines have one."""
+        row, name = DTYPES[dtype], f"ct_{fn}_{dtype}x{lanes}"
+
+        def make() -> str:
+            vector = self.type(dtype, lanes)
+            if row.bits < 32:
+                word = "i32" if row.kind == "int" else "u32"
+                words, inner = self.type(word, lanes), self.shift(fn, word, lanes)
+                a, b = [f"__builtin_convertvector({v}, {words})" for v in "ab"]
+                one, kind = self.scalar_function(fn, dtype), self.type(dtype)
+                body = ("#ifdef __clang__\n"
+                        f"return __builtin_convertvector({inner}({a}, {b}), {vector});\n"
+                        "#else\n"                       # gcc takes wide vectors apart, and makes vectors of loops
+                        f"union {{ {vector} whole; {kind} lanes[{lanes}]; }} x = {{a}}, y = {{b}};\n"
+                        f"for (int k = 0; k < {lanes}; k++) x.lanes[k] = {one}(x.lanes[k], y.lanes[k]);\n"
+                        "return x.whole;\n#endif")
+            else:
+                last, end = row.bits - 1, "u" * (row.kind == "uint") + "ll" * (row.bits == 64)
+                high = f"{(1 << row.bits) - row.bits}{end}" if row.kind == "uint" else f"-{row.bits}{end}"
+                moved = f"a {'<<' if fn == 'shl' else '>>'} (b & {last})"
+                beyond = f"a >> {last}" if fn == "shr" and row.kind == "int" else "a ^ a"
+                body = f"return {self.select(dtype, lanes)}((b & {high}) == 0, {moved}, {beyond});"
+            return self.function(name, vector, f"{vector} a, {vector} b", body)
+        return self.define(name, make)
 
     def arithmetic(self, dtype: str) -> Arithmetic:
         """The arithmetic for elementary functions on vectors."""
