@@ -9,7 +9,7 @@ from ...core.expr import Const, Op, index
 from ...core.text import form_of
 from ...loop.affine import canonical
 from ...loop.effects import writes
-from ...loop.statements import Aref, If, Incf, Vref
+from ...loop.statements import Aref, If, Incf, Stmt, Vref, statements_in
 from ..analysis.classify import Chain
 from ..analysis.loop_queries import enclosing, loops_in, mentions, trip_count
 from ..draft import Draft
@@ -113,10 +113,16 @@ def check_indices(draft: Draft, loop: str) -> None:
 
 def use_fma(draft: Draft, loop: str, out: Aref, context: PlanContext) -> None:
     """Contract sums of products to multiply-adds, if the machine has them."""
-    if context.machine.has_fma and is_float(out.dtype) and any(
-            isinstance(n, Incf) and n.fn == "add" and isinstance(n.value, Op) and n.value.fn == "mul"
-            for n in draft.loop(loop).walk()):
+    if context.machine.has_fma and is_float(out.dtype) and any(map(_adds_product, statements_in((draft.loop(loop),)))):
         draft.take("contract", loop)
+
+
+def _adds_product(stmt: Stmt) -> bool:
+    """Does a statement add a product to something, or subtract one?"""
+    match stmt:
+        case Incf(value=Op("mul") | Op("neg", (Op("mul"),)), fn="add"):
+            return True
+    return False
 
 
 def split_tiles(draft: Draft, loop: str, factor: int, lanes: int = 1) -> Split:

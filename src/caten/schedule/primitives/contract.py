@@ -21,18 +21,23 @@ def _fused_into(r: Ref, x: Any, y: Any) -> Node | None:
     return Setf(r, Op("fma", (x, y, r))) if is_float(r.dtype) else None
 
 
+def _subtracted_from(r: Ref, x: Any, y: Any) -> Node | None:
+    return _fused_into(r, Op("neg", (x,)), y)
+
+
 x, y, z, r = holes("x y z r")
 
 CONTRACT = Rules(
     (x * y + z, _fused),                         # x·y + z = fma(x, y, z)
     (z + x * y, _fused),                         # z + x·y = fma(x, y, z)
     (Incf(r, x * y, "add"), _fused_into),        # r += x·y is r = fma(x, y, r)
+    (Incf(r, Op("neg", (x * y,)), "add"), _subtracted_from),        # r -= x·y is r = fma(-x, y, r)
 )
 
 
 def contract(program: LoopProgram, loop: str) -> tuple[LoopProgram, Made]:
-    """Replace x·y + z inside LOOP by (fma x y z), which rounds once. An accumulation becomes an assignment, which no
-    later step can reorder, so take this step last.
+    """Replace x·y + z inside LOOP by (fma x y z), which rounds once, and r -= x·y by r = fma(-x, y, r). An accumulation
+    becomes an assignment, which no later step can reorder, so take this step last.
 
         (contract p)
         (for p 0 K 1 serial                          (for p 0 K 1 serial
