@@ -71,3 +71,10 @@ def test_gradients_of_attention(causal: bool) -> None:
     for found, value in zip((y, q.grad, k.grad, v.grad), wanted, strict=True):
         assert found is not None
         np.testing.assert_allclose(found.numpy(), value, rtol=1e-3, atol=1e-4)
+
+
+def test_dropout_is_one_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its thirty values in registers are no arrays of the kernel. The key has another kernel, of one number."""
+    (x,) = tensors(((20, 30),))
+    key = Tensor(np.array([1, 2], np.uint32))
+    assert kernels(monkeypatch, [apply("dropout", key, x)]) == 2

@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
+from caten.core.expr import Const, Expr, Op, Var
 from caten.core.text import read, show
-from caten.loop.affine import Linear, canonical, constant, expression, linear, of_atom
+from caten.loop.affine import Linear, canonical, constant, expression, key_of, linear, of_atom
 from caten.loop.statements import LoopProgram
 
 
@@ -92,3 +93,28 @@ assert obstacle_to_parallel(tiled, 'io') is None
 assert 'islpy' not in sys.modules and 'numpy' not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def long_atom(start: str, times: int) -> Expr:
+    """An atom whose text has 2^times parts, of which all but `times` are shared."""
+    value: Expr = Var(start, "i64")
+    for _ in range(times):
+        value = Op("xor", (value, Op("shl", (value, Const(3, "i64")))))
+    return value
+
+
+def test_atoms_with_long_texts_have_an_order() -> None:
+    """Without the text, which would not end; the same in every process, and behind those with short texts."""
+    a, b, short = long_atom("a", 60), long_atom("b", 60), Var("z", "i64")
+    assert a.written_out > 2 ** 60
+    assert canonical(a * b * short) is canonical(short * b * a)
+    assert canonical(a - b) is canonical(Op("neg", (b,)) + a)
+    assert key_of(short) < key_of(a)
+    assert key_of(a) != key_of(b)
+
+
+def test_digests_do_not_depend_on_the_process() -> None:
+    text = ("import sys; sys.path.insert(0, 'tests/loop'); from test_loop_affine import long_atom; print(long_atom('a', 60).digest)")
+    found = {subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)}).stdout
+             for seed in ("1", "2")}
+    assert found == {long_atom("a", 60).digest + "\n"}

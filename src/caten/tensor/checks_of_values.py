@@ -21,9 +21,9 @@ from ..loop.context import Context
 from ..loop.entry_checks import entry_rows, overflowing
 from ..loop.run_time_checks import CheckRows, body_text
 from ..loop.statements import ONE, ZERO, Aref, For
+from .checked_indices import stripping, unchecked_accesses
 from .checks_as_values import Guard, define_checks, guard
 from .index_maps import replaced
-from .plain_loops import stripping, unchecked_accesses
 from .values import (
     Axis,
     Define,
