@@ -98,8 +98,8 @@ class Expressions(Conditions):
                 return self.part(fn, args[0])
             if DTYPES[dtype].kind == "complex":
                 raise error("E613", "complex numbers have no vector form", hint="do not vectorize this loop")
-            if fn in ("shl", "shr") and (shift := self._plain_shift(op, lanes)) is not None:
-                return shift
+            if (simple := self._simplified_vector(op, lanes)) is not None:
+                return simple
             return self.helpers.apply(fn, dtype, lanes, self.operands(fn, args, lanes))
         if (simple := self._simplified(op)) is not None:
             return simple
@@ -132,6 +132,24 @@ class Expressions(Conditions):
         if op.fn == "mod" and power and not isinstance(left, Const):
             return infix("&", BITAND, self.value(left), literal(value - 1, dtype))
         return self._plain_shift(op, 1)
+
+    def _simplified_vector(self, op: Op, lanes: int) -> Code | None:
+        """The same for a vector and a constant. A division by one is a multiplication, which compilers make of it."""
+        if op.fn in ("shl", "shr"):
+            return self._plain_shift(op, lanes)
+        left, by = op.args[0], op.args[-1].arg if isinstance(op.args[-1], Splat) else op.args[-1]
+        dtype = left.dtype
+        if (op.fn not in ("floordiv", "mod", "truncdiv", "truncmod") or DTYPES[dtype].kind not in ("int", "uint")
+                or not isinstance(by, Const) or by.value <= 0 or self.lanes(left) == 1):
+            return None
+        value, vector = int(by.value), self.vector(left, lanes)
+        if op.fn.startswith("trunc"):
+            return infix("/" if op.fn == "truncdiv" else "%", MUL, vector, self.splat(by, lanes))
+        if value & (value - 1):
+            return call(self.helpers.divided(op.fn, dtype, lanes), vector, self.splat(by, lanes))
+        if op.fn == "mod":
+            return infix("&", BITAND, vector, self.splat(number(value - 1, dtype), lanes))
+        return self._plain_shift(Op("shr", (left, number(value.bit_length() - 1, dtype))), lanes)
 
     def _plain_shift(self, op: Op, lanes: int) -> Code | None:
         left, by = op.args[0], op.args[1].arg if isinstance(op.args[1], Splat) else op.args[1]
@@ -205,10 +223,10 @@ class Expressions(Conditions):
         if of == "bool":                                        # a mask is -1 or 0
             bits = DTYPES[to].bits
             ones = Code(f"-{self.mask(arg, bits).at(UNARY)}", UNARY)
-            return ones if to == f"i{bits}" else Code(f"__builtin_convertvector({ones.text}, {h.type(to, lanes)})")
+            return ones if to == f"i{bits}" else h.converted(ones, f"i{bits}", to, lanes)
         if kinds[0] == "float" and kinds[1] in ("int", "uint"):
             return call(conversions.saturated(h, to, of, lanes), self.value(arg))
         if is_packed(to):
-            byte = h.type("i8" if to == "i4" else "u8", lanes)
-            return call(conversions.wrapped(h, to, lanes), Code(f"__builtin_convertvector({self.text(arg)}, {byte})"))
-        return Code(f"__builtin_convertvector({self.text(arg)}, {h.type(to, lanes)})")
+            byte = "i8" if to == "i4" else "u8"
+            return call(conversions.wrapped(h, to, lanes), h.converted(self.value(arg), of, byte, lanes))
+        return h.converted(self.value(arg), of, to, lanes)

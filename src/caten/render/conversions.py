@@ -10,6 +10,7 @@ from collections.abc import Callable
 from ..core.dtypes import DTYPES, is_short
 from ..frozen import frozen
 from .c_literals import literal
+from .code import Code
 from .helper_bodies import PART
 from .helper_functions import Helpers
 
@@ -177,9 +178,9 @@ def saturated(h: Helpers, to: str, of: str, lanes: int) -> str:
             most, least = f"{float(row.greatest)}{suffix}", f"{float(row.least)}{suffix}"
             lines = [f"{floats} c = {limited(of, 'a', most, f'a > {most}')};"]
             lines += [f"c = {limited(of, 'c', least, f'c < {least}')};"] if signed else []
-            through = h.type("i32", lanes) if row.bits < 32 else result
-            made = f"__builtin_convertvector(({floats})(({whole})c & {large}), {through})"
-            lines.append(f"return {made if row.bits >= 32 else f'__builtin_convertvector({made}, {result})'};")
+            through = "i32" if row.bits < 32 else to
+            made = Code(f"__builtin_convertvector(({floats})(({whole})c & {large}), {h.type(through, lanes)})")
+            lines.append(f"return {h.converted(made, through, to, lanes).text};")
             return h.function(name, result, f"{floats} a", "\n".join(lines))
         limit, mask = f"{2.0 ** (row.bits - signed):.1f}{suffix}", h.mask_type(row.bits, lanes)
         inside = f"(c < {limit}) & {large}" + (f" & (c > -{limit})" if signed else "")

@@ -5,7 +5,7 @@ not fit an integer). A helper implements caten's semantics exactly, and the C co
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from ..core.dtypes import DTYPES, whole
 from ..core.monoids import identity
@@ -16,6 +16,7 @@ from ..mathematics.elementary.arithmetic import Arithmetic
 from . import masked_access as masks
 from .c_literals import literal
 from .code import UNARY, Code, Infix, Libm, Prefix, Spelling, call, infix, prefix
+from .conversion_steps import conversion_steps, gnu_conversion
 from .helper_bodies import BUILTINS, GNU_BUILTINS, LOGICAL, PART, SCALAR_ROWS, SCALE_BUILTINS, VECTOR_ROWS
 
 
@@ -183,6 +184,44 @@ class Helpers:
             return self.remainder(fn, dtype, lanes)
         scalar = self.libm(fn, dtype) if fn == "fma" else self.scalar_function(fn, dtype)
         return self.lanewise(scalar, name, dtype, dtype, lanes, arity)
+
+    def converted(self, value: Code, of: str, to: str, lanes: int) -> Code:
+        """A vector as a type of another size, by value; to a narrower integer it wraps. Each conversion doubles the
+        bytes of an element or halves them: gcc takes a vector apart for more, and clang makes one conversion of
+        several."""
+        steps, at_once = conversion_steps(of, to), gnu_conversion(of, to, lanes)
+        if len(steps) < 2 and at_once is None:
+            return self._converted(value, steps, lanes)
+        name = f"ct_{to}_of_{of}x{lanes}"
+
+        def make() -> str:
+            vector, body = self.type(to, lanes), f"return {self._converted(Code('a'), steps, lanes).text};"
+            if at_once is not None:
+                instruction = Code(f"({self.type(at_once.to, lanes)}){at_once.call}")
+                rest = self._converted(instruction, conversion_steps(at_once.to, to), lanes)
+                body = (f"#if defined({at_once.where}) && !defined(__clang__)\nreturn {rest.text};\n#else\n{body}\n"
+                        "#endif")
+            return self.function(name, vector, f"{self.type(of, lanes)} a", body)
+        return call(self.define(name, make), value)
+
+    def _converted(self, value: Code, steps: Iterable[str], lanes: int) -> Code:
+        for step in steps:
+            value = Code(f"__builtin_convertvector({value.text}, {self.type(step, lanes)})")
+        return value
+
+    def divided(self, fn: str, dtype: str, lanes: int) -> str:
+        """`floordiv` or `mod` of a vector by one of positive numbers: C's division rounds to 0, and ⌊a / b⌋ is
+        ~(~a / b) where a is negative."""
+        name, row = f"ct_{fn}_positive_{dtype}x{lanes}", DTYPES[dtype]
+
+        def make() -> str:
+            vector = self.type(dtype, lanes)
+            down, low = "(((a ^ s) / b) ^ s)", f"const {vector} s = a >> {self.splat(dtype, lanes)}({row.bits - 1});\n"
+            if row.kind == "uint":
+                down, low = "(a / b)", ""
+            result = down[1:-1] if fn == "floordiv" else f"a - {down} * b"
+            return self.function(name, vector, f"{vector} a, {vector} b", f"{low}return {result};")
+        return self.define(name, make)
 
     def shift(self, fn: str, dtype: str, lanes: int) -> str:
         """A shift by another number of bits in each lane; narrow types in 32 bits, where all machines have one."""

@@ -111,8 +111,10 @@ class Conditions(Memory):
                              lanes)
 
     def _resized(self, mask: Code, own: int, bits: int, lanes: int) -> Code:
-        kind = self.helpers.mask_type(bits, lanes)
-        return mask if own == bits else Code(f"__builtin_convertvector({mask.text}, {kind})")
+        if own == bits:
+            return mask
+        given = prefix(f"({self.helpers.mask_type(own, lanes)})", mask)     # a comparison of longs may be one of ints
+        return self.helpers.converted(given, f"i{own}", f"i{bits}", lanes)
 
     def truth(self, expr: Expr) -> Code:
         """A bool vector as it is stored: bytes 1 and 0."""

@@ -1,7 +1,7 @@
 """Queries and edits of a program by loop name: find a loop, its surroundings and accesses, or replace it."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ...core.expr import Const, Expr, Op, Var
@@ -182,6 +182,19 @@ def writes(node: Any) -> list[Setf | Incf | Transpose]:
 def reads_memory(expr: Node) -> bool:
     """Does the expression read memory?"""
     return any(isinstance(n, Ref) for n in expr.unique())
+
+
+def outside_indices(stmts: Iterable[Stmt]) -> Iterator[Node]:
+    """Every distinct node of the statements, without the indices of arrays."""
+    stack: list[Node] = list(stmts)
+    seen = set(stack)
+    while stack:
+        node = stack.pop()
+        yield node
+        for child in () if isinstance(node, Ref) else node.children:
+            if child not in seen:
+                seen.add(child)
+                stack.append(child)
 
 
 def mentions(node: Any, names: Iterable[str]) -> bool:

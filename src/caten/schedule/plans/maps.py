@@ -97,7 +97,7 @@ def _prefetch(context: PlanContext) -> int:
 
 def match_map(program: LoopProgram, chain: Chain, context: PlanContext) -> Map:
     """A perfect nest as a map."""
-    lanes = context.vector_lanes(chain.body)
+    lanes = context.vector_lanes(chain.body, computed=True)
     found = {contiguous_loop(program, ref, chain.names) for ref in stored(chain)}
     if len(found) != 1:
         raise NotApplicable("the stores have no contiguous loop in common")

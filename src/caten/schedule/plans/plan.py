@@ -11,13 +11,13 @@ from functools import reduce
 from typing import Any, ClassVar
 
 from ...core.dtypes import DTYPES, part
-from ...core.expr import Const, Op, Var
+from ...core.expr import Cast, Const, Op, Var
 from ...core.program import Machine
 from ...frozen import frozen
 from ...loop.statements import Aref, Stmt
 from ..analysis.classify import Chain
 from ..analysis.complex_vectors import is_in_parts
-from ..analysis.loop_queries import mentions, trip_count
+from ..analysis.loop_queries import mentions, outside_indices, trip_count
 from .parameters import Parameter
 
 MASK_BYTES = 32                 # vectors of at least this size have cheap lane masks
@@ -74,9 +74,13 @@ class PlanContext:
         widest = max([4 if DTYPES[d].storage else DTYPES[part(d)].bytes for d in dtypes], default=8)
         return max(1, self.machine.vector_bytes // widest)
 
-    def vector_lanes(self, stmts: Sequence[Stmt]) -> int:
-        """The number of lanes for everything these statements load and store. NotApplicable if it cannot be vectors."""
+    def vector_lanes(self, stmts: Sequence[Stmt], computed: bool = False) -> int:
+        """The number of lanes for everything these statements load and store. NotApplicable if it cannot be vectors.
+        `computed`: and for what they convert it to, so that no vector of a map is wider than a register. Sums keep
+        their wide vectors, which are several accumulators."""
         dtypes = [n.dtype for s in stmts for n in s.unique() if isinstance(n, Aref)]
+        if computed:
+            dtypes += [n.dtype for n in outside_indices(stmts) if isinstance(n, Cast)]
         lanes = self.lanes(dtypes)
         if lanes < 2 or not all(is_in_parts(s) for s in stmts):
             raise NotApplicable("the machine has no vectors of its elements")
