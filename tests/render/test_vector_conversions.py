@@ -102,3 +102,32 @@ code = """return {", ".join(results)}"""
         x[:4] = np.iinfo(t).min, np.iinfo(t).max, 0, 1
     for text, found in zip(results, divide(*given.values()), strict=True):
         np.testing.assert_array_equal(found, eval(text, {f"x_{t}": x for t, x in given.items()}), err_msg=text)
+
+
+@pytest.mark.parametrize("runtime", ["clang", "gcc"])
+@pytest.mark.parametrize("march", MARCHES)
+def test_comparisons_and_shuffles_of_vectors_wider_than_a_register(runtime: str, march: str) -> None:
+    """Rows read forwards and backwards, every second element, and sums in a wider type, at lengths that no vector divides."""
+    spec = '''
+[composite]
+name = "Wide"
+inputs = ["x{int8}[M N]", "f{float}[M N]"]
+outputs = ["both{int8}[...]", "halves{float}[...]", "most{int32}[M]"]
+
+[implementation]
+lang = "python"
+code = """
+both = np.concatenate([x, x[:, ::-1]], axis=1)
+halves = np.maximum(f[:, :N - N % 2:2], f[:, 1::2])
+most = np.abs(x.astype(np.int32) * 3 - 7).max(axis=1, initial=0)
+return both, halves, most
+"""
+'''
+    operator = caten.compile(spec, runtime=runtime, config={"MARCH": march})
+    draw = np.random.default_rng(0)
+    for n in (1, 2, 15, 31, 64, 65, 127, 200):
+        x, f = draw.integers(-128, 127, (3, n), np.int8, endpoint=True), draw.random((3, n), np.float32)
+        both, halves, most = operator(x, f)
+        np.testing.assert_array_equal(both, np.concatenate([x, x[:, ::-1]], axis=1))
+        np.testing.assert_array_equal(halves, np.maximum(f[:, :n - n % 2:2], f[:, 1::2]))
+        np.testing.assert_array_equal(most, np.abs(x.astype(np.int32) * 3 - 7).max(axis=1, initial=0))

@@ -60,8 +60,7 @@ class Expressions(Conditions):
                 return infix("+", ADD, self.value(base) if DTYPES[base.dtype].bits >= 32 else self.splat(base, count),
                              steps)
             case Shuffle(arg=arg, picks=picks):
-                v = self.text(arg)
-                return Code(f"__builtin_shufflevector({v}, {v}, {', '.join(map(str, picks))})")
+                return Code(self.helpers.picked(self.text(arg), arg.dtype, self.lanes(arg), picks))
             case Fold(fn=fn, arg=arg):
                 return call(self.helpers.fold(fn, arg.dtype, self.lanes(arg)),
                             self.truth(arg) if arg.dtype == "bool" else self.value(arg))

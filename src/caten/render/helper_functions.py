@@ -5,7 +5,7 @@ not fit an integer). A helper implements caten's semantics exactly, and the C co
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..core.dtypes import DTYPES, whole
 from ..core.monoids import identity
@@ -209,6 +209,43 @@ class Helpers:
             value = Code(f"__builtin_convertvector({value.text}, {self.type(step, lanes)})")
         return value
 
+    def is_wide(self, dtype: str, lanes: int) -> bool:
+        """Is a vector wider than a register? gcc takes comparisons and shuffles of such a vector apart."""
+        return lanes > 2 and DTYPES[dtype].bytes * lanes > self.vector_bytes
+
+    def comparison(self, fn: str, dtype: str, lanes: int) -> str:
+        """A comparison of vectors wider than a register, as a mask."""
+        name, bits, spelling = f"ct_{fn}_{dtype}x{lanes}", DTYPES[dtype].bits, self.ops[fn]
+        assert isinstance(spelling, Infix)
+        symbol, part, count = spelling.symbol, self.vector_bytes * 8 // bits, lanes * bits // (8 * self.vector_bytes)
+
+        def make() -> str:
+            vector, mask = self.type(dtype, lanes), self.mask_type(bits, lanes)
+            lines = [f"union {{ {vector} whole; {self.type(dtype, part)} parts[{count}]; }} x = {{a}}, y = {{b}};",
+                     f"union {{ {mask} whole; {self.mask_type(bits, part)} parts[{count}]; }} m;",
+                     *[f"m.parts[{k}] = x.parts[{k}] {symbol} y.parts[{k}];" for k in range(count)], "return m.whole;"]
+            whole = f"return ({mask})(a {symbol} b);"
+            return self.function(name, mask, f"{vector} a, {vector} b",
+                                 f"#ifdef __clang__\n{whole}\n#else\n{chr(10).join(lines)}\n#endif")
+        return self.define(name, make)
+
+    def picked(self, value: str, dtype: str, lanes: int, picks: Sequence[int]) -> str:
+        """Some lanes of a vector, in another order. Every second one of two registers, or the like, from its halves."""
+        order = ", ".join(map(str, picks))
+        step = picks[1] - picks[0] if len(picks) > 1 else 0
+        regular = list(picks) == [picks[0] + k * step for k in range(len(picks))]
+        base = "u8" if dtype == "bool" else dtype
+        if not regular or step < 2 or 2 * len(picks) != lanes or DTYPES[base].bytes * lanes != 2 * self.vector_bytes:
+            return f"__builtin_shufflevector({value}, {value}, {order})"
+        name = f"ct_every_{step}_from_{picks[0]}_{base}x{lanes}"
+
+        def make() -> str:
+            vector, half = self.type(base, lanes), self.type(base, lanes // 2)
+            body = (f"union {{ {vector} whole; {half} parts[2]; }} x = {{v}};\n"
+                    f"return __builtin_shufflevector(x.parts[0], x.parts[1], {order});")
+            return self.function(name, half, f"{vector} v", body)
+        return f"{self.define(name, make)}({value})"
+
     def divided(self, fn: str, dtype: str, lanes: int) -> str:
         """`floordiv` or `mod` of a vector by one of positive numbers: C's division rounds to 0, and ⌊a / b⌋ is
         ~(~a / b) where a is negative."""
@@ -344,7 +381,9 @@ class Helpers:
             else:
                 body = (f"if (begin >= end) return ({mask}){{0}};\nif (end - begin >= {lanes}) return ~({mask}){{0}};\n"
                         f"const {element} n = ({element})(end - begin);\n")
-            body += f"return ({mask}){{{', '.join(map(str, range(lanes)))}}} < ({mask}){{{', '.join(['n'] * lanes)}}};"
+            numbers, limit = [f"({mask}){{{', '.join(map(str, each))}}}" for each in (range(lanes), ["n"] * lanes)]
+            body += f"return {self.comparison('lt', f'i{bits}', lanes)}({numbers}, {limit});" if self.is_wide(
+                f"i{bits}", lanes) else f"return {numbers} < {limit};"
             return self.function(name, mask, "int64_t begin, int64_t end", body)
         return self.define(name, make)
 

@@ -21,6 +21,9 @@ class Conditions(Memory):
         match expr:
             case Op(fn=fn, args=args) if fn in (*COMPARISONS, "isnan", "isinf") and args[0].dtype != "bool":
                 own = DTYPES[args[0].dtype].bits
+                if fn in COMPARISONS and h.is_wide(args[0].dtype, lanes):
+                    done = call(h.comparison(fn, args[0].dtype, lanes), *[self.vector(a, lanes) for a in args])
+                    return self._resized(done, own, bits, lanes)
                 sides = self.operands(fn, args, lanes)
                 if fn == "isnan":
                     done = infix("!=", EQUALITY, sides[0], sides[0])
@@ -77,15 +80,17 @@ class Conditions(Memory):
         """Which lanes of a range of indices lie below a bound: their number, compared with the numbers of the lanes.
         One comparison in the width of the data, where two of 64 bits and a conversion would be."""
         match expr:
-            case Op(fn=compare, args=(Ramp(base=base, step=Const(value=1)), Splat(arg=end))):
+            case Op(fn=compare, args=(Ramp(base=base, step=Const(value=1 | -1 as step)), Splat(arg=end))):
                 fn = compare
-            case Op(fn=compare, args=(Splat(arg=end), Ramp(base=base, step=Const(value=1)))):
+            case Op(fn=compare, args=(Splat(arg=end), Ramp(base=base, step=Const(value=1 | -1 as step)))):
                 fn = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}.get(compare, "")
             case _:
                 return None
         if fn not in ("lt", "le", "gt",
                       "ge") or not self._is_index(base) or not self._is_index(end) or lanes >= 1 << (bits - 1):
             return None
+        if step < 0:                                 # base - lane > end  where  end + lane < base
+            base, end, fn = end, base, {"lt": "ge", "le": "gt", "gt": "lt", "ge": "le"}[fn]
         limit = self.value(end + 1 if fn in ("le", "gt") else end)
         rest = bool(base.variables & end.variables)      # it begins at a multiple of the lanes in what there is
         below = call(self.helpers.below(bits, lanes, rest), self.value(base), limit)
