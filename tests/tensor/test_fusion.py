@@ -193,3 +193,15 @@ def test_a_mask_is_computed_before_a_product(left: str, kernels: int) -> None:
     program = driver.advance(made, "tensor", Options())
     assert isinstance(program, TensorProgram)
     assert len(kernels_of(program)) == kernels
+
+
+@pytest.mark.parametrize("picked", ["lp[np.arange(M), L]", "np.take_along_axis(lp, L[:, None], axis=1)[:, 0]"])
+def test_a_row_number_that_is_computed_is_not_another_row(picked: str) -> None:
+    """The axis of `np.arange` is never negative, so it is no index from the end: the loss is one kernel with its softmax, after the check of L."""
+    text = ('[composite]\nname = "P"\ninputs = ["X{float}[M N]", "L{int64}[M]"]\noutputs = ["y{float}[M]"]\n'
+            "[composite.implementation]\nlang = \"python\"\ncode = '''\nZ = X - X.max(1, keepdims=True)\n"
+            f"lp = Z - np.log(np.exp(Z).sum(1, keepdims=True))\nreturn -{picked}\n'''\n")
+    (made,) = loading.loaded([SpecText("p.toml", text)], Options())
+    program = driver.advance(made, "tensor", Options())
+    assert isinstance(program, TensorProgram)
+    assert [len(names_of(k)) for k in kernels_of(program)] == [1, 3]

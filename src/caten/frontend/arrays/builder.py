@@ -41,27 +41,29 @@ class Builder:
     def fail(self, code: str, message: str, hint: str | None = None) -> NoReturn:
         raise error(code, message, self.typing.spot(self.pos), hint=hint)
 
-    def is_never_negative(self, e: Expr) -> bool:
-        """Is an integer 0 or more if nothing in it overflows? Where something does, it is beyond every array."""
+    def is_never_negative(self, e: Expr, axes: frozenset[Expr] = frozenset()) -> bool:
+        """Is an integer 0 or more if nothing in it overflows? Where something does, it is beyond every array. `axes`:
+        those of the value that it is in."""
         match e:
             case Const(value=value):
                 return int(value) >= 0
             case Var():
-                return e in self.sizes.never_negative or self.sizes.proves(e >= ZERO)
+                return e in axes or e in self.sizes.never_negative or self.sizes.proves(e >= ZERO)
             case Read(name):
                 value = self.table.values.get(name)
-                return e in self.sizes.never_negative or (isinstance(value, Compute)
-                                                          and self.is_never_negative(value.expr))
+                return e in self.sizes.never_negative or (
+                    isinstance(value, Compute)
+                    and self.is_never_negative(value.expr, frozenset([a.var for a in value.axes])))
             case Op(fn="add" | "mul" | "min" | "floordiv", args=args):
-                return all(map(self.is_never_negative, args))
+                return all(self.is_never_negative(a, axes) for a in args)
             case Op(fn="max", args=args):
-                return any(map(self.is_never_negative, args))
+                return any(self.is_never_negative(a, axes) for a in args)
             case Op(fn="mod", args=(_, by)):                       # it has the sign of the divisor
-                return self.is_never_negative(by)
+                return self.is_never_negative(by, axes)
             case Op(fn="where", args=(_, a, b)):
-                return self.is_never_negative(a) and self.is_never_negative(b)
+                return self.is_never_negative(a, axes) and self.is_never_negative(b, axes)
             case Cast("i64", arg):
-                return is_integer(arg.dtype) and (arg.dtype.startswith("u") or self.is_never_negative(arg))
+                return is_integer(arg.dtype) and (arg.dtype.startswith("u") or self.is_never_negative(arg, axes))
         return False
 
     # values
