@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,19 +19,29 @@ LACKING = "pip install 'caten[models]'"
 
 
 def save(values: Mapping[str, np.ndarray], path: str | Path) -> None:
-    """Write arrays by name. The file that was there stays whole if this fails. OSError as of `open`."""
+    """Write arrays by name. The file that was there stays whole if this fails. OSError as of `open`, for `path`."""
     library = _library()
-    target = Path(path)
     data = library.numpy.save({name: np.asarray(value, order="C") for name, value in values.items()})
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
     try:
-        with os.fdopen(handle, "wb") as file:
+        _replace(Path(os.path.realpath(path)), data)
+    except OSError as problem:                               # which knows no name, or that of the temporary file
+        raise OSError(problem.errno, problem.strerror, str(path)) from None
+
+
+def _replace(target: Path, data: bytes) -> None:
+    """Write a temporary file in the same folder and rename it; devices and pipes are written directly."""
+    if target.exists() and not target.is_file():
+        target.write_bytes(data)
+        return
+    temporary = target.with_name(f".{target.name[:64]}.{secrets.token_hex(4)}.tmp")
+    try:
+        with open(temporary, "xb") as file:                  # unlike one of mkstemp, readable as the umask says
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 

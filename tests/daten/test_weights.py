@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -57,3 +59,38 @@ def test_a_type_that_tensors_do_not_have_is_named(tmp_path: Path) -> None:
     with pytest.raises(CatenError, match=r"'a' has elements of type F8_E4M3") as caught:
         weights.load(tmp_path / "w.safetensors")
     assert caught.value.diagnostics[0].code == "E679"
+
+
+def test_a_limit_leaves_the_old_file_and_the_error_names_it(tmp_path: Path) -> None:
+    """The name is that of the caller, not that of a temporary file."""
+    weights.save({"a": np.ones(2)}, tmp_path / "w.safetensors")
+    code = ("import resource, numpy as np; from daten import weights; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+            "try: weights.save({'a': np.zeros(10000)}, 'w.safetensors')\n"
+            "except OSError as problem: print(problem)")
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True,
+                          env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})           # Python does not notice that its files are cut
+    assert done.stdout == "[Errno 27] File too large: 'w.safetensors'\n"
+    np.testing.assert_array_equal(weights.load(tmp_path / "w.safetensors")["a"], np.ones(2))
+    assert os.listdir(tmp_path) == ["w.safetensors"]
+    with pytest.raises(FileNotFoundError, match=r"none/w\.safetensors'$"):
+        weights.save({"a": np.zeros(2)}, tmp_path / "none" / "w.safetensors")
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
+def test_files_have_the_mode_of_the_umask(mask: int, tmp_path: Path) -> None:
+    before = os.umask(mask)
+    try:
+        weights.save({"a": np.ones(2)}, tmp_path / "w.safetensors")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "w.safetensors").stat().st_mode & 0o777 == 0o666 & ~mask
+
+
+def test_links_and_devices_stay_what_they_are(tmp_path: Path) -> None:
+    (tmp_path / "real").touch()
+    (tmp_path / "link").symlink_to("real")
+    weights.save({"a": np.ones(2)}, tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    np.testing.assert_array_equal(weights.load(tmp_path / "real")["a"], np.ones(2))
+    weights.save({"a": np.ones(2)}, "/dev/null")
+    assert not Path("/dev/null").is_file()
