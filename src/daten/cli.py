@@ -4,7 +4,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,6 +13,7 @@ import click
 import numpy as np
 
 from caten import __version__, build_progress, diagnostic_lines
+from caten.cli import array_files, atomic_files
 from caten.errors import CatenError, error
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -58,16 +59,19 @@ def run(program: str, runtime: str, weights: str | None, sizes: Sequence[str], i
         output: str | None) -> None:
     """Compute the outputs of a program."""
     read = _read(program, runtime, weights)
+    if output is not None:
+        atomic_files.check(output)
     given = _drawn(read, sizes) | {name: _array(path) for name, path in map(_pair, inputs)}
     for name in (name for name, _ in map(_pair, inputs)):
         if name not in read.inputs:
             raise error("E678", f"the program has no input '{name}'", hint=f"its inputs are {', '.join(read.inputs)}")
     made = read.forward(given)
     wanted = read.outputs or tuple(made)
+    array_files.check_output(output, len(wanted))
     from .tensor import realize
     realize(*[made[name] for name in wanted])
     if output is not None:
-        np.savez(output, **{name: made[name].numpy() for name in wanted})
+        array_files.save({name: made[name].numpy() for name in wanted}, output)
     else:
         for name in wanted:
             click.echo(f"{name} = {np.array2string(made[name].numpy(), threshold=24, precision=5)}")
@@ -80,17 +84,19 @@ def run(program: str, runtime: str, weights: str | None, sizes: Sequence[str], i
                    "[train] data names, in the folder of the program.")
 @click.option("--epochs", type=click.IntRange(1), help="The number of epochs. The default is [train] epochs.")
 @click.option("--find-nan", is_flag=True,
-              help="Stop when the loss is NaN, and report the first operator that produced a NaN.")
+              help="When a loss or a parameter is NaN or infinite, report the first operator that made such a value.")
 @click.option("-o", "output", type=click.Path(dir_okay=False),
               help="Write the parameters to this .safetensors file, after each epoch.")
 def train(program: str, runtime: str, weights: str | None, sizes: Sequence[str], data: str | None, epochs: int | None,
           find_nan: bool, output: str | None) -> None:
-    """Train the parameters of a program on the arrays of --data. Prints the mean loss of each epoch, and its time."""
+    """Train the parameters of a program on the arrays of --data. Prints the mean loss of each epoch, and its time.
+
+    A loss or a parameter that is NaN or infinite ends the training with exit code 1. The file of -o keeps the
+    parameters of the epoch before."""
     from rich.console import Console
     from rich.progress import Progress
 
-    from .training import OPTIMIZERS, epoch, optimizer_named
-    from .weights import save
+    from .training import OPTIMIZERS, NotFinite, epoch, optimizer_named
     read = _read(program, runtime, weights)
     if not read.loss:
         raise error("E678", "the program has no loss", hint='[main] loss = "L" names what is to become small')
@@ -105,26 +111,55 @@ def train(program: str, runtime: str, weights: str | None, sizes: Sequence[str],
         raise error("E678", "there is nothing to train on",
                     hint="--data names a .npz file with an array for each input")
     arrays = _arrays(path, read)
+    if output is not None:
+        atomic_files.check(output)
     more = {"momentum": float(settings["momentum"])} if settings["optimizer"] == "sgd" else {}
     optimizer = optimizer_named(settings["optimizer"], list(read.trained.values()), lr=float(settings["lr"]),
                                 weight_decay=float(settings["weight_decay"]), **more)
     draw = np.random.default_rng(int(settings["seed"]))
     count = -(-len(next(iter(arrays.values()))) // int(settings["batch"]))
-    for n in range(epochs or int(settings["epochs"])):
-        start = time.perf_counter()
-        with Progress(transient=True, console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:
-            name = f"epoch {n + 1}"
-            task = progress.add_task(name, total=count)
-            advance = partial(progress.update, task, advance=1, description=name)
-            try:
+    done = 0
+    try:
+        for n in range(1, (epochs or int(settings["epochs"])) + 1):
+            start = time.perf_counter()
+            with Progress(transient=True, console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:
+                name = f"epoch {n}"
+                task = progress.add_task(name, total=count)
+                advance = partial(progress.update, task, advance=1, description=name)
                 with build_progress.heard(partial(_build, progress, task, name)):
                     loss = epoch(lambda rows: read.forward(rows)[read.loss], optimizer, arrays, int(settings["batch"]),
                                  draw, float(settings["clip"]), find_nan, advance)
-            except FloatingPointError as problem:
-                raise error("E678", str(problem), hint="a smaller learning rate, or clip in [train]") from None
-        click.echo(f"epoch {n + 1}: loss {loss:.5f}, {time.perf_counter() - start:.2f} s")
-        if output is not None:
-            save({name: p.numpy() for name, p in read.parameters.items()}, output)
+            click.echo(f"epoch {n}: loss {loss:.5f}, {time.perf_counter() - start:.2f} s")
+            if output is not None:
+                _save(read.parameters, output)
+            done = n
+    except NotFinite as problem:
+        raise error("E678", f"epoch {done + 1}, {problem}", hint=problem.hint,
+                    notes=((_kept(output, done), None),)) from None
+    except KeyboardInterrupt:
+        _interrupted(f"in epoch {done + 1}: {_kept(output, done)}")
+
+
+def _save(parameters: Mapping[str, Any], path: str) -> None:
+    """Write the parameters of a program. E909 where the file cannot be written."""
+    from .weights import save
+    try:
+        save({name: p.numpy() for name, p in parameters.items()}, path)
+    except OSError as problem:
+        raise atomic_files.unwritable(path, problem) from None
+
+
+def _kept(output: str | None, done: int) -> str:
+    """What a training that ends before its time leaves."""
+    if output is None:
+        return "the parameters are not saved, for there is no -o"
+    return f"{output} has the parameters after epoch {done}" if done else f"{output} is as it was"
+
+
+def _interrupted(what: str) -> NoReturn:
+    """The end after Ctrl-C, with what was done until then."""
+    click.echo(f"daten: interrupted {what}", err=True)
+    sys.exit(INTERRUPTED)
 
 
 def _build(progress: Any, task: Any, name: str, done: int, of: int, what: str) -> None:
@@ -193,11 +228,13 @@ def profile(program: str, runtime: str, weights: str | None, sizes: Sequence[str
     """Time each kernel. Prints its share of the time, its GFLOP/s and GB/s, and its speed in percent of the peak of the
     machine."""
     from .profiling import profiled
+    if trace is not None:
+        atomic_files.check(trace)
     found = profiled(_lowered(program, runtime, weights, sizes, forward)[-1])
     for line in found.lines():
         click.echo(line)
     if trace is not None:
-        Path(trace).write_text(found.trace(), "utf-8")
+        atomic_files.write(trace, found.trace())
 
 
 @cli.command()
@@ -235,10 +272,13 @@ def generate(tokens: Sequence[int], model: str, weights: str | None, count: int,
         raise error("E678", f"a token is a number from 0 to {network.size.vocabulary - 1}")
     start = first = time.perf_counter()
     made = 0
-    for token in network.generate(tokens, count, temperature, top_k, seed):
-        first = first if made else time.perf_counter()
-        made += 1
-        click.echo(str(token))
+    try:
+        for token in network.generate(tokens, count, temperature, top_k, seed):
+            first = first if made else time.perf_counter()
+            made += 1
+            click.echo(str(token))
+    except KeyboardInterrupt:
+        _interrupted(f"after {made} of {count} tokens")
     rate = (made - 1) / (time.perf_counter() - first) if made > 1 else 0.0
     click.echo(f"first token after {first - start:.2f} s, then {rate:.1f} tokens/s", err=True)
 
@@ -354,17 +394,17 @@ def main() -> NoReturn:
         sys.stdout.flush()
     except click.exceptions.Exit as leave:
         code = leave.exit_code
-    except click.Abort:
+    except (KeyboardInterrupt, click.Abort):                 # click makes it of Ctrl-C
+        click.echo("daten: interrupted", err=True)
         code = INTERRUPTED
     except click.ClickException as problem:
         problem.show()
         code = USAGE
     except CatenError as problem:
         code = reporter.caught(problem)
-    except (KeyboardInterrupt, MemoryError) as problem:
-        if isinstance(problem, MemoryError):
-            click.echo("daten: error: there is not enough memory", err=True)
-        code = INTERRUPTED if isinstance(problem, KeyboardInterrupt) else FAILED
+    except MemoryError:
+        click.echo("daten: error: there is not enough memory", err=True)
+        code = FAILED
     except BrokenPipeError:
         sys.stdout = open("/dev/null", "w")                  # noqa: SIM115   for the flush at the end of the process
     except OSError as problem:

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from caten.core.numpy_types import kind_of
+
 from . import optim
 from .graph import Ref, in_order
 from .jit import jit
 from .realization import run
-from .tensor import Tensor
+from .tensor import Tensor, gradients
 
 OPTIMIZERS = {"sgd": optim.SGD, "adam": optim.Adam, "adamw": optim.AdamW, "lion": optim.Lion}
 
@@ -24,13 +26,24 @@ def batches(data: Mapping[str, np.ndarray], size: int, draw: np.random.Generator
         yield {name: values[order[start:start + size]] for name, values in data.items()}
 
 
+class NotFinite(FloatingPointError):
+    """A loss or a parameter that is NaN or infinite. `hint`: what to do about it."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
 def epoch(loss_of: Callable[[dict[str, np.ndarray]], Tensor], optimizer: optim.Optimizer,
           data: Mapping[str, np.ndarray], batch: int, draw: np.random.Generator, clip: float = 0.0,
           find_nan: bool = False,
           step: Callable[[], object] = lambda: None) -> float:
     """Train for one pass over the data, and return the mean loss. `clip`: the largest global L2 norm of the gradients,
-    0 for no limit. `find_nan`: raise FloatingPointError if the loss is NaN; the message names the first operator that
-    produced a NaN. `step` is called after each batch."""
+    0 for no limit. `find_nan`: look at the parameters after each batch, and not only after the last one. `step` is
+    called after each batch.
+
+    NotFinite for a loss and for a parameter that is NaN or infinite; with `find_nan` the parameters are then those
+    before the batch, and the message names the first operator that makes such a value."""
     @jit
     def changed(rows: dict[str, Any]) -> Tensor:
         loss = loss_of(rows)
@@ -40,33 +53,62 @@ def epoch(loss_of: Callable[[dict[str, np.ndarray]], Tensor], optimizer: optim.O
         optimizer.step(loss)
         return loss
     total, count = 0.0, 0
-    for rows in batches(data, batch, draw):
+    for n, rows in enumerate(batches(data, batch, draw)):
         number = len(next(iter(rows.values())))
         before = [p._ref for p in optimizer.parameters]
         value = changed(rows).item()
-        if find_nan and math.isnan(value):
+        if not math.isfinite(value) or (find_nan and not _are_finite(optimizer.parameters)):
+            what = f"batch {n + 1}: " + ("the loss is finite, but not the parameters after the step"
+                                        if math.isfinite(value) else f"the loss is {value}")
+            if not find_nan:
+                raise NotFinite(what, _hint(rows, "--find-nan tells which operator makes it; "))
             for p, old in zip(optimizer.parameters, before, strict=True):
                 p._ref = old
-            raise FloatingPointError(f"the loss is no number: {first_nan(loss_of(rows)._ref)}")
+            loss = loss_of(rows)
+            made = gradients(loss, optimizer.parameters) if math.isfinite(value) else [loss]
+            raise NotFinite(f"{what}; {first_not_finite([t._ref for t in made])}", _hint(rows))
         total, count = total + value * number, count + number
         step()
+    if not _are_finite(optimizer.parameters):
+        raise NotFinite("the losses are finite, but not the parameters after the last step",
+                        _hint(data, "--find-nan tells after which batch; "))
     return total / max(1, count)
 
 
-def first_nan(ref: Ref) -> str:
-    """A text about the first operator of a graph that produced a NaN, with the types and shapes of its inputs."""
-    for call in list(in_order([ref])):
-        results = [Ref(call, n) for n in range(len(call.shapes))]
-        run(results)
-        if any(_has_nan(r) for r in results):
-            given = ", ".join(f"{r.dtype}{list(r.shape)}" for r in call.inputs)
-            how = "of inputs without NaN" if not any(_has_nan(r) for r in call.inputs) else "of an input that has NaN"
-            return f"'{call.template.name}' makes NaN {how}: {given}"
-    return "no operator makes NaN when they are computed one by one"
+def _are_finite(tensors: Sequence[Tensor]) -> bool:
+    return all(_all_finite(t.numpy()) for t in tensors)
 
 
-def _has_nan(r: Ref) -> bool:
-    return r.array is not None and r.array.dtype.kind in "fc" and bool(np.isnan(r.array).any())
+def _all_finite(values: np.ndarray) -> bool:
+    return kind_of(values.dtype) not in "fc" or bool(np.isfinite(values).all())
+
+
+def _hint(rows: Mapping[str, np.ndarray], before: str = "") -> str:
+    """What to do about a value that is not finite: it may be one of the data."""
+    for name, values in rows.items():
+        if not _all_finite(values):
+            what = "NaN" if np.isnan(values).any() else "an infinite number"
+            return f"the data has {what}, in '{name}': remove these rows, or replace the values"
+    return f"{before}a smaller learning rate, or clip in [train], may help"
+
+
+def first_not_finite(refs: Sequence[Ref]) -> str:
+    """A text about the first operator of a graph that made a NaN, or an infinite number if there is no NaN, with the
+    types and shapes of its inputs."""
+    order = list(in_order(refs))                             # of what is not computed yet
+    for call in order:
+        run([Ref(call, n) for n in range(len(call.shapes))])
+    for what, is_it in (("NaN", np.isnan), ("an infinite number", np.isinf)):
+        for call in order:
+            if any(_has(Ref(call, n), is_it) for n in range(len(call.shapes))):
+                given = ", ".join(f"{r.dtype}{list(r.shape)}" for r in call.inputs)
+                how = "an input that has" if any(_has(r, is_it) for r in call.inputs) else "inputs without"
+                return f"'{call.template.name}' makes {what} of {how} {what}: {given}"
+    return "each operator by itself makes finite numbers"
+
+
+def _has(r: Ref, is_it: Callable[[np.ndarray], np.ndarray]) -> bool:
+    return r.array is not None and kind_of(r.array.dtype) in "fc" and bool(is_it(r.array).any())
 
 
 def optimizer_named(name: str, parameters: Sequence[Tensor], **given: Any) -> optim.Optimizer:
@@ -75,4 +117,4 @@ def optimizer_named(name: str, parameters: Sequence[Tensor], **given: Any) -> op
     return made
 
 
-__all__ = ["OPTIMIZERS", "batches", "epoch", "first_nan", "optimizer_named"]
+__all__ = ["OPTIMIZERS", "NotFinite", "batches", "epoch", "first_not_finite", "optimizer_named"]

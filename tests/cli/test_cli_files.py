@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from caten.cli.atomic_files import write
+from caten.cli.atomic_files import check, write
 from caten.errors import CatenError
 
 
@@ -48,3 +48,16 @@ def test_a_failed_write_removes_the_temporary_file(tmp_path: Path, monkeypatch: 
     with pytest.raises(KeyboardInterrupt):
         write(str(tmp_path / "x"), "text")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_check_writes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "old").write_text("old")
+    for name in ("old", "new"):
+        check(str(tmp_path / name))
+    check("-")
+    check("/dev/null")
+    assert [p.name for p in tmp_path.iterdir()] == ["old"]
+    assert (tmp_path / "old").read_text() == "old"
+    for wrong in (tmp_path, tmp_path / "none" / "x", tmp_path / "old" / "x"):
+        with pytest.raises(CatenError, match=f"cannot write {wrong}: "):
+            check(str(wrong))

@@ -47,7 +47,7 @@ def test_train_run_and_show(tmp_path: Path) -> None:
     (tmp_path / "steep.toml").write_text(PROGRAM.replace("lr = 2e-3", "lr = 1e30"), "utf-8")
     done = daten("train", "steep.toml", "--data", "data.npz", "--find-nan", cwd=tmp_path)
     assert done.returncode == 1
-    assert "daten: error: the loss is no number: '" in done.stderr
+    assert "daten: error: epoch 1, batch 2: the loss is nan; '" in done.stderr
     assert "makes NaN of inputs without NaN" in done.stderr
 
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 import tempfile
@@ -20,6 +21,19 @@ def unwritable(path: str, problem: OSError) -> CatenError:
                  hint="name another file with -o" if path != "stdout" else None)
 
 
+def check(path: str) -> None:
+    """Check, before long work, that `write` could write a file: its folder takes a temporary one. CatenError E909."""
+    target = Path(os.path.realpath(path))
+    try:
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if path != STDOUT and (target.is_file() or not target.exists()):
+            with tempfile.TemporaryFile(dir=target.parent):
+                pass
+    except OSError as problem:
+        raise unwritable(path, problem) from None
+
+
 def write(path: str, content: str | bytes, mode: int = 0o644) -> None:
     """Write a temporary file in the folder of `path` and rename it. `-` is stdout; devices and pipes are written
     directly. CatenError E909."""
@@ -31,7 +45,7 @@ def write(path: str, content: str | bytes, mode: int = 0o644) -> None:
     try:
         if target.exists() and not target.is_file():
             if target.is_dir():
-                raise IsADirectoryError(21, "Is a directory")
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
             with open(target, "wb") as device:                # /dev/null, /dev/stdout, a named pipe
                 device.write(data)
             return None
