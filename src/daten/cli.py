@@ -1,6 +1,8 @@
 """The `daten` command: run, train, show and compile programs in TOML, and generate text with GPT-2."""
 from __future__ import annotations
 
+import math
+import os
 import sys
 import tempfile
 import time
@@ -12,11 +14,14 @@ from typing import Any, NoReturn
 import click
 import numpy as np
 
-from caten import __version__, build_progress, diagnostic_lines
+from caten import __version__, build_progress, diagnostic_lines, faults
 from caten.cli import array_files, atomic_files
-from caten.errors import CatenError, error
+from caten.cli.diagnostics import Reporter
+from caten.core.numpy_types import kind_of
+from caten.errors import CatenError, Diagnostic, error
+from caten.testing import archives
 
-OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+OK, FAILED, USAGE, INTERNAL, INTERRUPTED = 0, 1, 2, 4, 130
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -127,8 +132,8 @@ def train(program: str, runtime: str, weights: str | None, sizes: Sequence[str],
                 task = progress.add_task(name, total=count)
                 advance = partial(progress.update, task, advance=1, description=name)
                 with build_progress.heard(partial(_build, progress, task, name)):
-                    loss = epoch(lambda rows: read.forward(rows)[read.loss], optimizer, arrays, int(settings["batch"]),
-                                 draw, float(settings["clip"]), find_nan, advance)
+                    loss = epoch(read.loss_of, optimizer, arrays, int(settings["batch"]), draw, float(settings["clip"]),
+                                 find_nan, advance)
             click.echo(f"epoch {n}: loss {loss:.5f}, {time.perf_counter() - start:.2f} s")
             if output is not None:
                 _save(read.parameters, output)
@@ -136,6 +141,8 @@ def train(program: str, runtime: str, weights: str | None, sizes: Sequence[str],
     except NotFinite as problem:
         raise error("E678", f"epoch {done + 1}, {problem}", hint=problem.hint,
                     notes=((_kept(output, done), None),)) from None
+    except ValueError as problem:                            # of backward: the loss depends on no parameter
+        raise error("E678", f"cannot train on the loss '{read.loss}': {problem}") from None
     except KeyboardInterrupt:
         _interrupted(f"in epoch {done + 1}: {_kept(output, done)}")
 
@@ -243,13 +250,14 @@ def profile(program: str, runtime: str, weights: str | None, sizes: Sequence[str
               help="The size of the model: 124M, 355M, 774M or 1558M. With --weights it follows from the file.")
 @click.option("--weights", type=click.Path(exists=True, dir_okay=False),
               help="The published weights of GPT-2, a .safetensors file. Without it the weights are random.")
-@click.option("-n", "--count", default=20, show_default=True, help="The number of new tokens.")
-@click.option("--temperature", default=0.0, show_default=True,
+@click.option("-n", "--count", type=click.IntRange(1), default=20, show_default=True, help="The number of new tokens.")
+@click.option("--temperature", type=click.FloatRange(0), default=0.0, show_default=True,
               help="Divide the logits by this number before the softmax, and sample from it. 0: always the most likely "
                    "token.")
-@click.option("--top-k", default=0, show_default=True,
+@click.option("--top-k", type=click.IntRange(0), default=0, show_default=True,
               help="Sample only from this number of most likely tokens. 0: from all.")
-@click.option("--seed", default=0, show_default=True, help="The seed of the sampling and of random weights.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True,
+              help="The seed of the sampling and of random weights.")
 @click.option("--dtype", type=click.Choice(["float32", "bfloat16", "float16"]), default="float32", show_default=True,
               help="The element type of weights and results.")
 def generate(tokens: Sequence[int], model: str, weights: str | None, count: int, temperature: float, top_k: int,
@@ -257,6 +265,8 @@ def generate(tokens: Sequence[int], model: str, weights: str | None, count: int,
     """Generate text with GPT-2. TOKENS are the token ids of the prompt. The new token ids are printed one per line, and
     then the time of the first token and the speed in tokens per second, on stderr. Without --weights the weights are
     random."""
+    if math.isnan(temperature):
+        raise click.BadParameter("nan is no number", param_hint="--temperature")
     from . import random
     from .models.gpt2 import GPT2, SIZES, size_of
     from .weights import load
@@ -264,12 +274,19 @@ def generate(tokens: Sequence[int], model: str, weights: str | None, count: int,
     values = load(weights) if weights else None
     if values is None and model not in SIZES:
         raise error("E678", f"there is no model '{model}'", hint=f"there are {', '.join(SIZES)}")
-    network = GPT2(SIZES[model] if values is None else size_of(values))
-    if values is not None:
-        network.load_published(values)
+    try:
+        network = GPT2(SIZES[model] if values is None else size_of(values))
+        if values is not None:
+            network.load_published(values)
+    except ValueError as problem:
+        raise error("E678", f"{weights} has no weights of GPT-2: {problem}",
+                    hint="the file has the names and shapes of the published weights") from None
     network.to(dtype)
     if any(not 0 <= t < network.size.vocabulary for t in tokens):
         raise error("E678", f"a token is a number from 0 to {network.size.vocabulary - 1}")
+    if len(tokens) + count - 1 > network.size.context:      # the last token is not read
+        raise error("E678", f"{len(tokens)} tokens and {count} new ones do not fit into the context of "
+                            f"{network.size.context} tokens", hint="-n sets the number of new tokens")
     start = first = time.perf_counter()
     made = 0
     try:
@@ -346,7 +363,10 @@ def _drawn(program: Any, sizes: Sequence[str]) -> dict[str, np.ndarray]:
     for name, declared in program.inputs.items():
         shape = [extents[e] if isinstance(e, str) else e for e in declared.shape]
         kind = element_types.dtype(declared.dtype)
-        values = draw.standard_normal(shape) if kind.kind in ("float", "complex") else np.zeros(shape)
+        try:
+            values = draw.standard_normal(shape) if kind.kind in ("float", "complex") else np.zeros(shape)
+        except ValueError:                                   # beyond what NumPy counts
+            raise MemoryError from None
         found[name] = values.astype(kind.numpy)
     return found
 
@@ -359,33 +379,61 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _count(name: str, text: str) -> int:
-    if not text.isdigit():
+    if not text.isdecimal():
         raise click.BadParameter(f"{name} is a number, not '{text}'")
     return int(text)
 
 
 def _array(path: str) -> np.ndarray:
+    if not Path(path).exists():
+        raise error("E678", f"cannot read {path}: there is no such file")
     try:
-        found: np.ndarray = np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as problem:
-        raise error("E678", f"cannot read {path}: {problem}", hint="np.save writes such a file") from None
-    return found
+        if not archives.is_archive(Path(path)):
+            return _numbers(path, archives.load(Path(path), None))
+    except archives.TORN as problem:
+        raise _unreadable(path, problem, "np.save writes such a file") from None
+    raise error("E678", f"{path} is a .npz file, with arrays by name", hint="np.save writes a file of one array")
 
 
 def _arrays(path: str, program: Any) -> dict[str, np.ndarray]:
+    """The training data: arrays of the same number of rows. E678 where it is no such data."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            found = {name: file[name] for name in program.inputs if name in file}
-    except (OSError, ValueError) as problem:
-        raise error("E678", f"cannot read {path}: {problem}", hint="np.savez writes such a file") from None
+        known = archives.entries(Path(path))
+        found = {name: archives.load(Path(path), name) for name in program.inputs if name in known}
+    except archives.TORN as problem:
+        raise _unreadable(path, problem, "np.savez writes such a file") from None
     if missing := [name for name in program.inputs if name not in found]:
         raise error("E678", f"{path} has no array '{missing[0]}'", hint="it has one for each input, by name")
+    if not found:
+        raise error("E678", "the program has no input to train on", hint='[inputs] X = "X{float}[B 64]" declares one')
+    for name, values in found.items():
+        if not _numbers(f"{path}: '{name}'", values).ndim:
+            raise error("E678", f"{path}: '{name}' is one number, and has no rows")
+    rows = {name: len(values) for name, values in found.items()}
+    if len(set(rows.values())) > 1:
+        raise error("E678", f"{path}: the arrays differ in their rows: "
+                            f"{', '.join([f'{name!r} has {n}' for name, n in rows.items()])}",
+                    hint="row n of each array belongs to example n")
+    if not all(rows.values()):
+        raise error("E678", f"{path}: the arrays have no rows", hint="training needs one row at least")
     return found
+
+
+def _numbers(what: str, values: np.ndarray) -> np.ndarray:
+    """The array. E678 if it has text, records or Python objects."""
+    raw = values.dtype.kind == "V" and values.dtype.names is None          # perhaps bfloat16, as NumPy saves it
+    if kind_of(values.dtype) not in "biufc" and not raw:
+        raise error("E678", f"{what} has elements of type {values.dtype}, and no numbers")
+    return values
+
+
+def _unreadable(path: str, problem: Exception, hint: str) -> CatenError:
+    reason = getattr(problem, "strerror", None) or str(problem).split("\n", 1)[0] or "it is damaged"
+    return error("E678", f"cannot read {path}: {reason}", hint=hint)
 
 
 def main() -> NoReturn:
     """The entry point: errors as messages, exit codes as of `caten`."""
-    from caten.cli.diagnostics import Reporter
     diagnostic_lines.PROGRAM.append("daten")
     reporter = Reporter(format="text")
     code = OK
@@ -394,9 +442,10 @@ def main() -> NoReturn:
         sys.stdout.flush()
     except click.exceptions.Exit as leave:
         code = leave.exit_code
-    except (KeyboardInterrupt, click.Abort):                 # click makes it of Ctrl-C
-        click.echo("daten: interrupted", err=True)
-        code = INTERRUPTED
+    except (KeyboardInterrupt, click.Abort) as stop:         # click makes it of Ctrl-C, and of an EOFError, too
+        code = _internal(stop.__cause__, reporter) if isinstance(stop.__cause__, EOFError) else INTERRUPTED
+        if code == INTERRUPTED:
+            click.echo("daten: interrupted", err=True)
     except click.ClickException as problem:
         problem.show()
         code = USAGE
@@ -410,4 +459,14 @@ def main() -> NoReturn:
     except OSError as problem:
         click.echo(f"daten: error: {problem.filename or 'stdout'}: {problem.strerror}", err=True)
         code = FAILED
+    except Exception as problem:
+        code = _internal(problem, reporter)
     sys.exit(code)
+
+
+def _internal(problem: BaseException, reporter: Reporter) -> int:
+    """Report a fault of ours, whose traceback goes to a file in the cache; the exit code."""
+    where = faults.kept(problem, f"daten {' '.join(sys.argv[1:])}", os.environ.get("CATEN_CACHE_DIR") or None)
+    reporter.show([Diagnostic("E940", f"internal error: {type(problem).__name__}: {problem}",
+                              notes=((where, None),), hint=faults.PLEASE)])
+    return INTERNAL

@@ -94,8 +94,9 @@ def _others(read: GraphProgram, given: Mapping[str, np.ndarray], with_gradients:
 
 def with_loss(read: GraphProgram, made: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The loss, and the gradient `grad_W` for each parameter W that is trained."""
-    found = gradients(made[read.loss], list(read.trained.values()))
-    return {read.loss: made[read.loss]} | {f"grad_{name}": g for name, g in zip(read.trained, found, strict=True)}
+    loss = read.checked_loss(made)
+    found = gradients(loss, list(read.trained.values()))
+    return {read.loss: loss} | {f"grad_{name}": g for name, g in zip(read.trained, found, strict=True)}
 
 
 def _lowered(name: str, graph: _Graph, is_fixed: bool = False) -> Lowered:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from math import sqrt
+from math import inf, sqrt
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -20,12 +20,13 @@ from caten.frozen import frozen
 from . import random
 from .element_types import type_named
 from .graph import Leaf
-from .tensor import Tensor, apply, operator
+from .tensor import Tensor, apply, operator, tensor
 
 DECLARED = re.compile(r"\s*(?P<name>\w+)\{(?P<type>\w+)(?P<grad>\s+grad)?\}\[(?P<shape>[\w\s]*)\]\s*")
-SECTIONS = {"modules": dict, "inputs": dict, "parameters": dict, "main": dict, "train": dict}
+SECTIONS = ("modules", "inputs", "parameters", "main", "train")
 TRAIN = {"optimizer": "adamw", "lr": 1e-3, "batch": 32, "epochs": 10, "data": "", "seed": 0, "momentum": 0.0,
          "weight_decay": 0.0, "clip": 0.0}
+LEAST = {"batch": 1, "epochs": 1}       # other numbers are 0 at least, and the learning rate is more than that
 ARITHMETIC = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide"}
 
 
@@ -56,6 +57,18 @@ class GraphProgram:
     def forward(self, given: Mapping[str, Any]) -> dict[str, Tensor]:
         """What `[main]` sets, from arrays or tensors for the inputs. E678 where they do not fit."""
         return _Evaluation(self, self.bound(given)).run()
+
+    def loss_of(self, given: Mapping[str, Any]) -> Tensor:
+        """The loss. E678 where it is no number."""
+        return self.checked_loss(self.forward(given))
+
+    def checked_loss(self, made: Mapping[str, Tensor]) -> Tensor:
+        """The loss among what `forward` has made. E678 where it is no number."""
+        loss = made[self.loss]
+        if loss.shape:
+            raise error("E678", f"the loss '{self.loss}' has the shape {list(loss.shape)}, and is no number",
+                        Place(self.file, 1, 1), hint=f"(mean {self.loss}) is one")
+        return loss
 
     def bound(self, given: Mapping[str, Any]) -> dict[str, Tensor]:
         """The inputs as tensors of the declared types. E678 for one that is missing, or of another shape."""
@@ -96,7 +109,9 @@ def parsed(text: str, file: str = "<stdin>") -> GraphProgram:
     for section in document:
         if section not in SECTIONS:
             _fail(text, file, section, f"there is no section [{section}] in a program",
-                  did_you_mean(section, list(SECTIONS)) or f"the sections are {', '.join(SECTIONS)}")
+                  did_you_mean(section, SECTIONS) or f"the sections are {', '.join(SECTIONS)}")
+        if not isinstance(document[section], dict):
+            _fail(text, file, section, f"'{section}' is a section", f"[{section}] begins it")
     main = document.get("main", {})
     if not isinstance(main.get("code"), str):
         _fail(text, file, "main", "a program has a section [main] with its code", 'code = "(set Y (relu X))"')
@@ -105,10 +120,16 @@ def parsed(text: str, file: str = "<stdin>") -> GraphProgram:
     train = TRAIN | document.get("train", {})
     for name in document.get("train", {}):
         if name not in TRAIN:
-            _fail(text, file, name, f"[train] has no '{name}'", did_you_mean(name, list(TRAIN)))
+            _fail(text, file, name, f"[train] has no '{name}'", did_you_mean(name, list(TRAIN)), "train")
+        _check_setting(text, file, name, train[name])
+    outputs, loss = main.get("outputs", []), main.get("loss", "")
+    if not isinstance(outputs, list) or not all(isinstance(name, str) for name in outputs):
+        _fail(text, file, "outputs", "outputs is a list of names", 'outputs = ["Y"]', "main")
+    if not isinstance(loss, str):
+        _fail(text, file, "loss", "loss is a name", 'loss = "L"', "main")
     random.seed(int(train["seed"]))
     program = GraphProgram(file, inputs, {name: _drawn(text, file, d) for name, d in declared.items()},
-                           tuple(main.get("outputs", ())), main.get("loss", ""), train, main["code"])
+                           tuple(outputs), loss, train, main["code"])
     for name, value in document.get("modules", {}).items():
         program.modules[name] = _module(text, file, name, value)
     names = _Evaluation(program, {}).names()
@@ -120,11 +141,32 @@ def parsed(text: str, file: str = "<stdin>") -> GraphProgram:
 
 def read(path: str | Path) -> GraphProgram:
     """A program from its file. E678 as above; OSError as of `open`."""
-    return parsed(Path(path).read_text("utf-8"), str(path))
+    try:
+        text = Path(path).read_text("utf-8")
+    except UnicodeDecodeError as problem:
+        raise error("E678", f"{path} is no text: {problem.reason} (UTF-8)") from None
+    return parsed(text, str(path))
 
 
-def _fail(text: str, file: str, word: str, message: str, hint: str | None = None) -> NoReturn:
-    found = re.search(rf"(?<![\w]){re.escape(word)}(?![\w])", text)
+def _check_setting(text: str, file: str, name: str, value: Any) -> None:
+    """E678 if a value in [train] is of another type, or out of range."""
+    kind = type(TRAIN[name])
+    if kind is str:
+        if not isinstance(value, str):
+            _fail(text, file, name, f"{name} in [train] is a text, not {value!r}", section="train")
+        return
+    least = LEAST.get(name, 0)
+    is_number = isinstance(value, int if kind is int else int | float) and not isinstance(value, bool)
+    if not is_number or not least <= value < inf or (name == "lr" and not value):
+        what = "an integer" if kind is int else "a number"
+        _fail(text, file, name, f"{name} in [train] is {what} {'above' if name == 'lr' else 'from'} {least}"
+                                f"{'' if name == 'lr' else ' on'}, not {value!r}", section="train")
+
+
+def _fail(text: str, file: str, word: str, message: str, hint: str | None = None, section: str = "") -> NoReturn:
+    """Raise E678 at the first place of a word, in a section if one is given."""
+    start = max(0, text.find(f"[{section}]"))
+    found = re.compile(rf"(?<![\w]){re.escape(word)}(?![\w])").search(text, start)
     raise error("E678", message, place_in(text, found.start(), file) if found else Place(file, 1, 1), hint=hint)
 
 
@@ -192,8 +234,12 @@ class _Evaluation:
         """All that is set, by name."""
         made: dict[str, Tensor] = {}
         for form in self.forms:
-            value = self.value(form[2])
-            made[str(form[1])] = self.values[str(form[1])] = value
+            value = self.values[str(form[1])] = self.value(form[2])
+            if not isinstance(value, Tensor | int | float):
+                what = f"{len(value)} results" if isinstance(value, tuple) else "no number or array"
+                raise error("E678", f"'{form[1]}' is set to {what}, and a name stands for one array",
+                            self.place(_position(form)))
+            made[str(form[1])] = tensor(value)
         return made
 
     def value(self, form: Any) -> Any:

@@ -1,21 +1,25 @@
 """The `daten` command: its answers, exit codes and errors."""
 from __future__ import annotations
 
+import io
 import itertools
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import caten
+from caten import diagnostic_lines
 from caten.core.text import show
 from caten.errors import CatenError
-from daten import gradients, program_file
+from daten import cli, gradients, program_file, settings, weights
 from daten.lowering import lowered
+from daten.models import gpt2
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = (ROOT / "samples" / "daten" / "mlp.toml").read_text("utf-8")
@@ -158,7 +162,13 @@ def test_only_parameters_with_grad_are_trained(tmp_path: Path) -> None:
     (("[inputs]", "[input]"), "there is no section [input] in a program"), (('loss = "L"', 'loss = "Q"'), "[main] sets no 'Q'"),
     (("W1{float grad}[64 128]", "W1{float grad}[64 K]"), "the extents of the parameter 'W1' are numbers"),
     (("W2{float grad}[128 10]", "W2{float grad}[127 10]"), "axis 0 of y is 127, axis 1 of x is 128"), (("epochs = 5", "epoch = 5"), "[train] has no 'epoch'"),
-    (("{float}[B 64]", "{flaot}[B 64]"), "there is no element type 'flaot'"), (("[main]", "[main"), "this is no TOML")])
+    (("{float}[B 64]", "{flaot}[B 64]"), "there is no element type 'flaot'"), (("[main]", "[main"), "this is no TOML"),
+    (("batch = 128", "batch = 0"), "batch in [train] is an integer from 1 on, not 0"), (("batch = 128", "batch = true"), "batch in [train] is an integer"),
+    (("lr = 2e-3", 'lr = "x"'), "lr in [train] is a number above 0, not 'x'"), (("lr = 2e-3", "lr = nan"), "lr in [train] is a number above 0, not nan"),
+    (("lr = 2e-3", "lr = 0"), "above 0, not 0"), (("epochs = 5", "seed = -1"), "seed in [train] is an integer from 0 on, not -1"),
+    (("epochs = 5", "data = 3"), "data in [train] is a text, not 3"), (('loss = "L"', "loss = 3"), "loss is a name"),
+    (('outputs = ["P"]', 'outputs = "P"'), "outputs is a list of names"), (("[train]", "[[train]]"), "'train' is a section"),
+    (("(set P (+ (matmul (layer X W1 b1) W2) b2))", "(set P (topk X :k 3))"), "'P' is set to 2 results")])
 def test_what_is_wrong_with_a_program_has_a_place(change: tuple[str, str], message: str, tmp_path: Path) -> None:
     done = daten("run", "-", cwd=tmp_path, stdin=PROGRAM.replace(*change))
     assert done.returncode == 1
@@ -166,9 +176,96 @@ def test_what_is_wrong_with_a_program_has_a_place(change: tuple[str, str], messa
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(("name", "arrays", "message"), [
+    ("text", {"X": np.ones((6, 64)), "Y": np.array(["a"] * 6)}, "data.npz: 'Y' has elements of type <U1, and no numbers"),
+    ("objects", {"X": np.ones((6, 64)), "Y": np.array([None] * 6)}, "cannot read data.npz: it is no array of numbers"),
+    ("number", {"X": np.ones((6, 64)), "Y": 3}, "data.npz: 'Y' is one number, and has no rows"),
+    ("rows", {"X": np.ones((6, 64)), "Y": np.zeros(5, np.int64)}, "the arrays differ in their rows: 'X' has 6, 'Y' has 5"),
+    ("nothing", {"X": np.ones((0, 64)), "Y": np.zeros(0, np.int64)}, "the arrays have no rows"),
+    ("missing", {"X": np.ones((6, 64))}, "data.npz has no array 'Y'"),
+    ("shape", {"X": np.ones((6, 3)), "Y": np.zeros(6, np.int64)}, "the input 'X' has the shape [B 64], not [6, 3]")])
+def test_data_that_does_not_fit_is_refused(name: str, arrays: dict[str, Any], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                           monkeypatch: pytest.MonkeyPatch) -> None:
+    np.savez(tmp_path / "data.npz", **arrays)
+    monkeypatch.chdir(tmp_path)
+    assert message in here(["train", "-", "--data", "data.npz"], 1, monkeypatch, capsys)
+
+
+def here(words: list[str], code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], stdin: str = PROGRAM) -> str:
+    """What a command says, run in this process."""
+    monkeypatch.setattr(sys, "argv", ["daten", *words])
+    monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+    monkeypatch.setattr(diagnostic_lines, "PROGRAM", list(diagnostic_lines.PROGRAM))
+    before = settings.options()
+    try:
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+    finally:
+        monkeypatch.setattr(settings, "_CURRENT", [before])
+    assert left.value.code == code, words
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("cut", [0, 1, 100, 4000, -30])
+def test_damaged_files_of_arrays_are_named(cut: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    np.savez(tmp_path / "whole.npz", X=np.ones((60, 64)), Y=np.zeros(60, np.int64))
+    np.save(tmp_path / "whole.npy", np.ones((32, 64)))
+    for suffix, words, stop in (("npz", ["train", "-", "--data", "cut.npz"], cut), ("npy", ["run", "-", "--input", "X=cut.npy"], cut)):
+        data = (tmp_path / f"whole.{suffix}").read_bytes()
+        (tmp_path / f"cut.{suffix}").write_bytes(data[:stop])
+        monkeypatch.chdir(tmp_path)
+        told = here(words, 1, monkeypatch, capsys)
+        assert f"daten: error: cannot read cut.{suffix}: " in told
+    (tmp_path / "cut.npz").write_bytes(bytes([b ^ 1 if 3000 < n < 3010 else b for n, b in enumerate((tmp_path / "whole.npz").read_bytes())]))
+    assert "cannot read cut.npz: Bad CRC-32" in here(["train", "-", "--data", "cut.npz"], 1, monkeypatch, capsys)
+    assert "is a .npz file, with arrays by name" in here(["run", "-", "--input", "X=whole.npz"], 1, monkeypatch, capsys)
+    (tmp_path / "latin.toml").write_bytes(b"# \xe4")
+    assert "latin.toml is no text" in here(["run", "latin.toml"], 1, monkeypatch, capsys)
+
+
+@pytest.mark.parametrize(("loss", "message"), [("P", "the loss 'L' has the shape [6, 10], and is no number"), ("3", "cannot train on the loss 'L': "),
+                                               ("(mean X)", "cannot train on the loss 'L': ")])
+def test_a_loss_that_cannot_be_trained_is_refused(loss: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.savez("data.npz", X=np.ones((6, 64)), Y=np.zeros(6, np.int64))
+    assert message in here(["train", "-", "--data", "data.npz"], 1, monkeypatch, capsys, PROGRAM.replace("(cross_entropy P Y)", loss))
+
+
+@pytest.mark.parametrize(("words", "code", "message"), [
+    (["-n", "-2"], 2, "-2 is not in the range x>=1"), (["-n", "0"], 2, "0 is not in the range x>=1"), (["--temperature", "-1"], 2, "-1.0 is not in the range x>=0"),
+    (["--top-k", "-3"], 2, "-3 is not in the range x>=0"), (["--seed", "-1"], 2, "-1 is not in the range x>=0"),
+    (["--temperature", "nan"], 2, "nan is no number"), (["-n", "8"], 1, "3 tokens and 8 new ones do not fit into the context of 8 tokens"),
+    (["99"], 1, "a token is a number from 0 to 10"), (["--weights", "other.safetensors"], 1, "other.safetensors has no weights of GPT-2: it has no matrix wte.weight"),
+    (["--weights", "half.safetensors"], 1, "half.safetensors has no weights of GPT-2: "), (["--weights", "none.toml"], 2, "does not exist"),
+    (["--weights", "layers.safetensors"], 1, "layers.safetensors has no weights of GPT-2: it has no layers")])
+def test_what_cannot_be_generated_is_refused(words: list[str], code: int, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(gpt2.SIZES, "124M", gpt2.Size(1, 1, 8, 11, 8))
+    values = {name: t.numpy() for name, t in gpt2.GPT2().named_tensors()}
+    weights.save({"w": np.ones(3)}, "other.safetensors")
+    weights.save({name: v for name, v in values.items() if name != "ln_f.weight"}, "half.safetensors")
+    weights.save({name: v for name, v in values.items() if not name.startswith("h.")}, "layers.safetensors")
+    assert message in here(["generate", "1", "2", "3", *words], code, monkeypatch, capsys)
+
+
+def test_a_fault_of_ours_is_reported_without_a_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where click takes it for Ctrl-C, as an EOFError."""
+    monkeypatch.setenv("CATEN_CACHE_DIR", str(tmp_path))
+    for kind in (RuntimeError, EOFError):
+        def fails(*_: object, kind: type[Exception] = kind) -> None:
+            raise kind("of ours")
+        monkeypatch.setattr(cli, "_read", fails)
+        told = here(["run", "-"], 4, monkeypatch, capsys)
+        assert f"daten: error: internal error: {kind.__name__}: of ours [E940]" in told
+        assert "traceback.txt" in told
+
+
 def test_the_command_line(tmp_path: Path) -> None:
     for words, code, message in ((["runn"], 2, "No such command 'runn'"), (["show", "none.toml"], 1, "cannot read none.toml"),
                                  (["run", "-", "--size", "Q=3"], 1, "no input has the size 'Q'"), (["run", "-", "--input", "Q=x.npy"], 1, "cannot read x.npy"),
+                                 (["run", "-", "--size", "B=99999999999999999999"], 1, "there is not enough memory"), (["run", "-", "--size", "B=²"], 2, "B is a number"),
                                  (["train", "-"], 1, "there is nothing to train on"), (["generate", "--model", "9B", "1"], 1, "there is no model '9B'"),
                                  (["--help"], 0, ""), (["--version"], 0, "")):
         done = daten(*words, cwd=tmp_path, stdin=PROGRAM)

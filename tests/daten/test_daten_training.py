@@ -92,10 +92,10 @@ def test_the_file_has_the_last_whole_epoch(folder: Path) -> None:
     assert done.returncode == 0, done.stderr
     after_one = tuple(weights.load(folder / "w.safetensors")["w"].tolist())
     assert after_one[0] > 3
-    steep = program.replace("(mean (/ 1.0 (- (* X w) 2.5)))", f"(mean (/ 1.0 (maximum (- {after_one[0]} (* X w)) 0.0)))")
+    steep = program.replace("(mean (/ 1.0 (- (* X w) 2.5)))", f"(mean (/ -1.0 (maximum (- {after_one[0]} (* X w)) 0.0)))")
     weights.save({"w": np.array([3, 3], np.float32)}, folder / "w.safetensors")
     done = daten("train", "-", "--data", "data.npz", "-o", "w.safetensors", "--weights", "w.safetensors", "--epochs", "50", cwd=folder,
-                 stdin=steep.replace("lr = 0.25", "lr = -0.125"))
+                 stdin=steep.replace("lr = 0.25", "lr = 0.125"))
     assert done.returncode == 1
     epochs = done.stdout.count("epoch ")
     assert epochs > 0

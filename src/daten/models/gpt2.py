@@ -2,6 +2,7 @@
 published weights."""
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,10 +35,18 @@ SIZES = {"124M": Size(), "355M": Size(24, 16, 1024), "774M": Size(36, 20, 1280),
 
 
 def size_of(weights: Mapping[str, np.ndarray]) -> Size:
-    """The size of the model with these published weights; every head has a width of 64."""
+    """The size of the model with these published weights; every head has a width of 64. ValueError where they are those
+    of another model."""
     found = {name.removeprefix("transformer."): value.shape for name, value in weights.items()}
+    layers = 1 + max([int(m[1]) for name in found if (m := re.match(r"h\.(\d+)\.", name))], default=-1)
+    for name in ("wte.weight", "wpe.weight"):
+        if len(found.get(name, ())) != 2:
+            raise ValueError(f"it has no matrix {name}")
+    if not layers:
+        raise ValueError("it has no layers, whose names begin with 'h.0.'")
     (vocabulary, width), (context, _) = found["wte.weight"], found["wpe.weight"]
-    layers = 1 + max([int(name.split(".")[1]) for name in found if name.startswith("h.")])
+    if width > 64 and width % 64:
+        raise ValueError(f"its width of {width} is no multiple of 64, the width of a head")
     return Size(layers, max(1, width // 64), width, vocabulary, context)
 
 
@@ -177,7 +186,10 @@ class GPT2(Module):
                  seed: int = 0) -> Iterator[int]:
         """Yield `count` new token ids, one at a time. `temperature` 0: always the most likely token; else a sample from
         the softmax of logits / temperature, restricted to the `top_k` most likely tokens if it is not 0. `seed`: the
-        seed of the sampling. ValueError for an empty prompt, and if the context of the model is full."""
+        seed of the sampling. ValueError for an empty prompt, for a negative number, and if the context of the model is
+        full."""
+        if not temperature >= 0 or top_k < 0 or count < 0:
+            raise ValueError(f"temperature, top_k and count are 0 or more, not {temperature}, {top_k} and {count}")
         draw = np.random.default_rng(seed)
         step = jit(self.forward, dynamic_shapes={"past": {0: Var("before", 1, self.size.context)}})
         next_ones, cache = list(tokens), Cache(self.size.context)
