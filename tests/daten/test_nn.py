@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daten import Tensor, apply, nn, optim, random
+from daten import Tensor, Var, apply, jit, nn, optim, random
 
 rng = np.random.default_rng(5)
 
@@ -99,6 +99,25 @@ def test_recurrent_layers() -> None:
     for layer, given in ((lstm, x[:, :0]), (gru, x[:, :0]), (lstm, x[0])):
         with pytest.raises(ValueError, match=type(layer).__name__ + r" takes x\[batch, time, inputs\] with one step or more"):
             layer(Tensor(given))
+
+
+def test_a_cell_without_a_state_begins_with_zeros() -> None:
+    """Of the type of its input; also where the batch is a size that varies."""
+    x = real(2, 4)
+    for cell, layer in ((nn.LSTMCell(4, 5), nn.LSTM(4, 5)), (nn.GRUCell(4, 5), nn.GRU(4, 5))):
+        wanted = cell(Tensor(x), cell.start(2))
+        for made in (cell(Tensor(x)), cell(Tensor(x), None)):
+            for a, b in zip(made, wanted, strict=True):
+                np.testing.assert_array_equal(a.numpy(), b.numpy())
+        assert {str(t.dtype) for t in cell.start(2, "float64")} == {"float64"}
+        layer.cell = cell
+        step = jit(dynamic_shapes={"rows": {0: Var("batch", 1, 8)}})(lambda rows, layer=layer: layer(rows)[0])
+        for batch in (2, 5):
+            rows = real(batch, 3, 4)
+            np.testing.assert_allclose(step(rows).numpy(), layer(Tensor(rows))[0].numpy(), rtol=1e-6)
+        layer.to("bfloat16")
+        outputs, last = layer(Tensor(real(2, 3, 4)).astype("bfloat16"))
+        assert {str(t.dtype) for t in (outputs, *last)} == {"bfloat16"}
 
 
 def test_attention_of_several_heads() -> None:

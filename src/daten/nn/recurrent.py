@@ -2,12 +2,12 @@
 once."""
 from __future__ import annotations
 
-from abc import abstractmethod
 from math import sqrt
-
-import numpy as np
+from typing import Any
 
 from .. import random
+from ..element_types import dtype as element_type
+from ..element_types import type_named
 from ..tensor import Tensor, apply
 from .layers import parameter
 from .module import Module
@@ -16,7 +16,7 @@ State = tuple[Tensor, ...]
 
 
 class _Cell(Module):
-    gates = 1
+    gates = states = 1
 
     def __init__(self, inputs: int, width: int) -> None:
         bound = 1 / sqrt(width)
@@ -30,9 +30,14 @@ class _Cell(Module):
         made = x @ weight.T + bias
         return [made[:, n * self._width:(n + 1) * self._width] for n in range(self.gates)]
 
-    @abstractmethod
-    def start(self, batch: int) -> State:
+    def start(self, batch: int, dtype: Any = "float32") -> State:
         """The state at the start of a sequence: zeros."""
+        from ..array_api.creation import zeros  # imported here: few networks have recurrent layers
+        return (zeros((batch, self._width), dtype=element_type(type_named(dtype))),) * self.states
+
+    def first(self, x: Tensor) -> State:
+        """The state in front of x[batch, inputs]: zeros, of its type."""
+        return self.start(x.shape[0], x.dtype if x.dtype.kind == "float" else self.weight_ih.dtype)
 
 
 class LSTMCell(_Cell):
@@ -42,16 +47,11 @@ class LSTMCell(_Cell):
     weight_ih[4 width, inputs] and weight_hh[4 width, width] have the rows of i, f, g and o in this order, as in
     PyTorch. All parameters start uniformly distributed in ±1/√width."""
 
-    gates = 4
+    gates, states = 4, 2
 
-    def start(self, batch: int) -> State:
-        """The state at the start of a sequence: zeros."""
-        zeros = Tensor(np.zeros((batch, self._width), np.float32))
-        return zeros, zeros
-
-    def forward(self, x: Tensor, state: State) -> State:
-        """x[batch, inputs] and the state (h, c), each [batch, width], to the next state."""
-        h, c = state
+    def forward(self, x: Tensor, state: State | None = None) -> State:
+        """x[batch, inputs] and the state (h, c), each [batch, width], to the next state. `state` None: zeros."""
+        h, c = self.first(x) if state is None else state
         ours, theirs = self._gates(x, self.weight_ih, self.bias_ih), self._gates(h, self.weight_hh, self.bias_hh)
         i, f, g, o = [a + b for a, b in zip(ours, theirs, strict=True)]
         c = apply("sigmoid", f) * c + apply("sigmoid", i) * apply("tanh", g)
@@ -67,13 +67,9 @@ class GRUCell(_Cell):
 
     gates = 3
 
-    def start(self, batch: int) -> State:
-        """The state at the start of a sequence: zeros."""
-        return (Tensor(np.zeros((batch, self._width), np.float32)),)
-
-    def forward(self, x: Tensor, state: State) -> State:
-        """x[batch, inputs] and the state (h,), which is [batch, width], to the next state."""
-        (h,) = state
+    def forward(self, x: Tensor, state: State | None = None) -> State:
+        """x[batch, inputs] and the state (h,), which is [batch, width], to the next state. `state` None: zeros."""
+        (h,) = self.first(x) if state is None else state
         ours, theirs = self._gates(x, self.weight_ih, self.bias_ih), self._gates(h, self.weight_hh, self.bias_hh)
         reset, update = [apply("sigmoid", a + b) for a, b in zip(ours[:2], theirs[:2], strict=True)]
         new = apply("tanh", ours[2] + reset * theirs[2])
@@ -88,7 +84,7 @@ class _Recurrent(Module):
         first state, as the cell takes it; zeros without it. ValueError for another number of axes and for no steps."""
         if x.ndim != 3 or x._ref.shape[1] == 0:
             raise ValueError(f"{type(self).__name__} takes x[batch, time, inputs] with one step or more, not {x!r}")
-        current = self.cell.start(x.shape[0]) if state is None else state
+        current = self.cell.first(x) if state is None else state
         outputs: list[Tensor] = []
         for t in range(x.shape[1]):
             current = self.cell(x[:, t], current)
