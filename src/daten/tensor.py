@@ -184,7 +184,12 @@ class Tensor:
                    dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
         if stream is not None or dl_device not in (None, (1, 0)):
             raise BufferError("a tensor is on the CPU, without streams")
-        return self.numpy().copy().__dlpack__()             # what takes it may write to it
+        if copy is not False:
+            return self.numpy().copy().__dlpack__()         # what takes it may write to it
+        try:
+            return self.numpy().__dlpack__(max_version=max_version, copy=False)        # read-only
+        except (TypeError, BufferError):                    # of NumPy before 2.1, and of DLPack before 1.0
+            raise BufferError("a tensor is read-only, which DLPack before 1.0 cannot say: copy it") from None
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
@@ -308,6 +313,11 @@ class Tensor:
         """All elements along one axis, in row-major order."""
         return self.reshape(-1)
 
+    @staticmethod
+    def apply(name: str | Path, *inputs: Any, **attributes: Any) -> Any:
+        """Apply an operator to tensors, arrays and numbers, as `daten.apply` does: `Tensor.apply("decay.toml", x)`."""
+        return apply(name, *inputs, **attributes)
+
     def reshape(self, *shape: Any) -> Tensor:
         """The same elements in row-major order, in another shape. One extent may be -1: it follows from the number of
         elements. ValueError if the number of elements differs."""
@@ -361,8 +371,7 @@ class Tensor:
         If this tensor is not a scalar, pass `gradient`: the gradient of a scalar with respect to this tensor, of the
         same shape. ValueError if it is missing, and if this tensor depends on none that requires gradients; CatenError
         E676 for an operator without gradient."""
-        if gradient is None and self.shape:
-            raise ValueError(f"backward of {self!r}: it is no number; give the gradient with respect to it")
+        _check_gradient("backward", self, gradient)
         self.recorded()
         leaves = _RECORDED.reachable(self._ref)
         if not leaves:
@@ -388,13 +397,15 @@ def no_grad() -> Iterator[None]:
         RECORDS.reset(before)
 
 
-def apply(name: str, *inputs: Any, **attributes: Any) -> Any:
-    """Apply an operator of caten's library to tensors, arrays and numbers. `attributes`: those of the operator, by
-    name.
+def apply(name: str | Path, *inputs: Any, **attributes: Any) -> Any:
+    """Apply an operator of caten's library, or that of a spec in a file `*.toml`, to tensors, arrays and numbers.
+    `attributes`: those of the operator, by name.
 
     The result is a tensor, or a tuple of tensors if the operator has several outputs. As in NumPy, the sum of bools is
     an integer, and the mean of integers is a float. CatenError for an unknown operator, and for operands that do not
     fit its signature; OverflowError for an integer of Python beyond the element type of the tensor beside it."""
+    if isinstance(name, Path) or name.endswith(".toml"):
+        return operator(Path(name))(*inputs, **attributes)
     if name in OTHERWISE and inputs:
         first = tensor(inputs[0])
         kinds, wanted = OTHERWISE[name]
@@ -513,9 +524,20 @@ def product(a: Tensor, b: Tensor) -> Tensor:
 
 def gradients(of: Tensor, wrt: Sequence[Tensor], gradient: Any = None) -> list[Tensor]:
     """The gradients of the scalar `of` with respect to the tensors `wrt`, each of the shape of its tensor. They can be
-    differentiated again. If `of` is not a scalar, `gradient` is the gradient of a scalar with respect to `of`."""
+    differentiated again. If `of` is not a scalar, `gradient` is the gradient of a scalar with respect to `of`, of the
+    same shape; ValueError if it is missing."""
+    _check_gradient("gradients", of, gradient)
     first = Ref(Constant(1.0, of._ref.dtype)) if gradient is None else tensor(gradient)._ref
     return [Tensor(r) for r in differentiated([of._ref], [t._ref for t in wrt], [first])]
+
+
+def _check_gradient(function: str, of: Tensor, gradient: Any) -> None:
+    """ValueError if a tensor is no number, and no gradient of its shape is given."""
+    if gradient is None:
+        if of.shape:
+            raise ValueError(f"{function} of {of!r}: it is no number; give the gradient with respect to it")
+    elif (shape := tensor(gradient).shape) != of.shape:
+        raise ValueError(f"{function} of {of!r}: the gradient with respect to it has the same shape, not {shape}")
 
 
 class _Recorded:

@@ -1,6 +1,9 @@
 """The array API namespace: what its own test suite does not look at, and what it found."""
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -52,8 +55,67 @@ def test_arrays_of_other_libraries() -> None:
     np.testing.assert_array_equal(np.from_dlpack(Tensor(own)), own)
     np.testing.assert_array_equal(xp.from_dlpack(own, copy=False).numpy(), own)
     assert memoryview(Tensor(own).numpy()).shape == (2, 3)
+    if sys.version_info >= (3, 12):                             # before, classes have no buffer protocol
+        assert memoryview(Tensor(own)).tolist() == own.tolist()
     with pytest.raises(ValueError, match="there is one device"):
         Tensor(own).to_device("cuda")
+
+
+def test_dlpack_copies_only_where_it_may() -> None:
+    """A tensor is read-only: an array without a copy says so, which DLPack before 1.0 cannot."""
+    own = np.arange(6.0).reshape(2, 3)
+    x = Tensor(own)
+    for copy in (None, True):
+        given = np.from_dlpack(Exporter(x, copy))
+        assert not np.shares_memory(given, x.numpy())
+    shared = np.from_dlpack(x, copy=False)
+    assert not shared.flags.writeable
+    assert np.shares_memory(shared, x.numpy())
+    for version in (None, (0, 8)):
+        with pytest.raises(BufferError, match=r"DLPack before 1\.0 cannot say"):
+            x.__dlpack__(copy=False, max_version=version)
+    with pytest.raises(BufferError, match="on the CPU"):
+        x.__dlpack__(dl_device=(2, 0))
+    assert np.shares_memory(xp.from_dlpack(own, copy=False).numpy(), own)
+    assert np.shares_memory(xp.from_dlpack(Old(own), copy=False).numpy(), own)
+    for copy in (None, True):
+        assert not np.shares_memory(xp.from_dlpack(own, copy=copy).numpy(), own)
+    with pytest.raises(BufferError, match="only with a copy"):
+        xp.from_dlpack(Copying(own), copy=False)
+    np.testing.assert_array_equal(xp.from_dlpack(Copying(own)).numpy(), own)
+
+
+class Old:
+    """An array of a library that knows the first DLPack alone."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __dlpack__(self, stream: Any = None) -> Any:
+        return self.array.__dlpack__()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
+class Exporter(Old):
+    """Asks for a copy, or leaves it to the tensor."""
+
+    def __init__(self, array: Any, copy: bool | None) -> None:
+        super().__init__(array)
+        self.copy = copy
+
+    def __dlpack__(self, **given: Any) -> Any:
+        return self.array.__dlpack__(copy=self.copy)
+
+
+class Copying(Old):
+    """An array that is not as DLPack needs it."""
+
+    def __dlpack__(self, *, copy: bool | None = None, **given: Any) -> Any:
+        if copy is False:
+            raise BufferError("only with a copy")
+        return self.array.copy().__dlpack__()
 
 
 def test_indices() -> None:

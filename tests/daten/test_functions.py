@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daten import Func, Tensor, apply, grad, gradcheck, realize
+from daten import Func, Tensor, apply, grad, gradcheck, gradients, realize
 
 rng = np.random.default_rng(11)
 X, W = rng.standard_normal((3, 4)), rng.standard_normal((4, 2))
@@ -56,6 +56,18 @@ def test_gradients_of_functions() -> None:
     np.testing.assert_allclose(both[1].numpy(), X.T @ expected)
     second = grad(lambda x: grad(lambda y: (y ** 3).sum())(x).sum())(Tensor(X))
     np.testing.assert_allclose(second.numpy(), 6 * X)
+
+
+def test_gradients_of_what_is_no_number_are_refused() -> None:
+    x = Tensor(X, requires_grad=True)
+    for function, call in (("gradients", lambda: gradients(x * 2, [x])), ("gradients", lambda: grad(lambda x: x * 2)(X)), ("backward", (x * 2).backward)):
+        with pytest.raises(ValueError, match=rf"{function} of Tensor\(float64\[.*\], by multiply\): it is no number; give the gradient"):
+            call()
+    for refused in (lambda: gradients(x * 2, [x], np.ones(7)), lambda: (x * 2).backward(np.ones(7)), lambda: (x * 2).sum().backward(np.ones(1))):
+        with pytest.raises(ValueError, match=r"the gradient with respect to it has the same shape, not \("):
+            refused()
+    (found,) = gradients(x * 2, [x], X)
+    np.testing.assert_array_equal(found.numpy(), 2 * X)
 
 
 def test_gradients_are_compared_with_differences() -> None:

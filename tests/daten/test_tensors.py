@@ -5,6 +5,7 @@ import gc
 import random
 import re
 from array import array
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -380,6 +381,25 @@ def test_an_operator_of_a_spec_with_a_gradient_by_hand() -> None:
         running(Tensor([1.0]))
     with pytest.raises(CatenError, match="has 1 inputs, not 2"):
         running(x, x)
+
+
+def test_an_operator_of_a_file_is_applied_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "cube.toml").write_text('''
+[composite]
+name = "Cube"
+attributes = ["factor = 1.0"]
+inputs = ["x{Floating}[N]"]
+outputs = ["y{Floating}[N]"]
+[implementation]
+lang = "python"
+code = "return factor * x ** 3"
+''')
+    for apply in (Tensor.apply, daten.apply, Tensor(V).apply):
+        for name in (tmp_path / "cube.toml", str(tmp_path / "cube.toml")):
+            np.testing.assert_allclose(apply(name, V, factor=2.0).numpy(), 2 * V ** 3)
+        np.testing.assert_array_equal(apply("negative", V).numpy(), -V)
+    with pytest.raises(CatenError, match=r"cannot read 'none\.toml'"):
+        Tensor.apply("none.toml", V)
 
 
 def test_shapes_that_do_not_fit_are_refused_at_once() -> None:

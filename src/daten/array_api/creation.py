@@ -35,13 +35,17 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: Any = N
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Tensor:
     """An array from an array of another library, by DLPack. It is copied, unless `copy` is False; then the original
-    must not change."""
+    must not change. BufferError if `copy` is False and the other library has to copy it."""
     _on_cpu(device)
-    if copy is False and isinstance(x, Tensor):
+    if copy is not False:
+        return Tensor(np.from_dlpack(x))
+    if isinstance(x, Tensor):
         return x
-    array = np.from_dlpack(x)
-    dtype = type_named(array.dtype)
-    return Tensor(Ref(Leaf(array, dtype))) if copy is False else Tensor(array)
+    try:
+        array = np.from_dlpack(x, copy=False)
+    except TypeError:                                       # of NumPy before 2.1, and of libraries before DLPack 1.0,
+        array = np.from_dlpack(x)                           # which do not copy
+    return Tensor(Ref(Leaf(array, type_named(array.dtype))))
 
 
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
