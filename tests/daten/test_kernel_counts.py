@@ -40,8 +40,9 @@ def tensors(shapes: Arrays) -> list[Tensor]:
     (((2, 3, 40, 16),) * 3, lambda q, k, v: apply("attention", q, k, v, causal=True), 4),
     (((5, 1, 8), (5, 70, 8), (5, 70, 8)), lambda q, k, v: apply("attention", q, k, v), 4),
     (((30, 50), (50,), (50,)), lambda x, g, b: apply("layer_norm", x, g, b), 3),
-    (((30, 50), (50, 20), (20,)), lambda x, w, b: x @ w + b, 4),
-], ids=["attention", "causal attention", "attention of one query", "layer norm", "linear"])
+    (((30, 50), (50, 20)), lambda x, w: x @ w, 3),
+    (((30, 50), (50, 20), (20,)), lambda x, w, b: x @ w + b, 4),            # the gradient of the bias is a sum over rows
+], ids=["attention", "causal attention", "attention of one query", "layer norm", "product", "linear"])
 def test_an_operator_and_its_gradients(shapes: Arrays, forward: Callable[..., Tensor], most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The gradient of the result is given."""
     inputs = tensors(shapes)
@@ -71,6 +72,20 @@ def test_gradients_of_attention(causal: bool) -> None:
     for found, value in zip((y, q.grad, k.grad, v.grad), wanted, strict=True):
         assert found is not None
         np.testing.assert_allclose(found.numpy(), value, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(("most", "target"), [(4, "classes"), (3, "probabilities")])
+def test_softmax_and_cross_entropy_with_its_gradient(most: int, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loss of the operator, for the numbers of the classes; and by its formula."""
+    (logits,) = tensors(((30, 10),))
+    classes = np.random.default_rng(0).integers(0, 10, 30)
+    if target == "classes":
+        loss = apply("cross_entropy", logits, Tensor(classes))
+    else:
+        loss = -(logits.softmax(axis=1).log() * Tensor(np.eye(10, dtype=np.float32)[classes])).sum(axis=1).mean()
+    loss.backward()
+    assert logits.grad is not None
+    assert kernels(monkeypatch, [loss, logits.grad]) <= most
 
 
 def test_dropout_is_one_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
