@@ -5,14 +5,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
 from caten import driver
-from caten.compiler import Compilation
 from caten.core.dtypes import DTYPES
 from caten.core.expr import Expr
 from caten.core.program import Opt, Program
 from caten.core.size_formula import evaluate
-from caten.core.text import read as read_text
+from caten.loop.statements import LoopProgram
+from caten.render.scratch_memory import ALIGNMENT, layout, scratch_bytes
 from caten.runtime import work_formulas
+from caten.tensor.blocks_of_rows import BLOCKS, joined
 from caten.tensor.fused_text import fused
+from caten.tensor.fusion import kernels_of
+from caten.tensor.late_division import divided_late
+from caten.tensor.loop_builder import LoopBuilder
 from caten.tensor.values import (
     Define,
     FusedKernel,
@@ -34,8 +38,51 @@ def listed(made: Lowered) -> Iterator[str]:
     """The instructions of a program, and a summary."""
     whole = fused(made.program)
     listing = Listing(whole, whole.all(FusedKernel), made.sizes)
-    yield from listing.lines()
-    yield from listing.summary(Compilation([made.program], options()))
+    memory = Memory(made.program, made.sizes)
+    for line, kernel in zip(listing.lines(), listing.kernels, strict=True):
+        shared = "".join([f"  ; {text}" for name in listing.operands(kernel)[0] for text in memory.shared(name)])
+        yield f"{line}{shared}"
+    yield from listing.summary(memory, made.program)
+
+
+class Memory:
+    """Where the arrays between kernels are in the scratch memory of a call: `places`, start and size in bytes by the
+    names of the values. `homes`: the array of each value; one that is made in place has that of another. `between`: the
+    bytes of the places; `total`: those of all scratch memory."""
+
+    def __init__(self, program: TensorProgram, sizes: Mapping[str, int]) -> None:
+        values = divided_late(program)
+        builder = LoopBuilder(values, joined(kernels_of(values), values, BLOCKS))
+        loops = driver.advance(program, "loop", options())
+        assert isinstance(loops, LoopProgram)
+        slots = layout(loops).slots
+        self.homes = {name: builder.array(name) for d in values.definitions for name in d.names}
+        self.places: dict[str, tuple[int, int]] = {}
+        for name, home in self.homes.items():
+            if home in slots and home in builder.arrays.values():
+                slot, local = slots[home], slots[home].local
+                size = prod([int(evaluate(e, sizes)) for e in local.shape]) * DTYPES[local.type].bytes
+                self.places[name] = int(evaluate(slot.offset, sizes)), size
+        self.total = int(evaluate(scratch_bytes(loops), sizes))
+        ends: dict[int, int] = {}
+        for start, size in self.places.values():
+            ends[start] = max(ends.get(start, 0), -(-size // ALIGNMENT) * ALIGNMENT)
+        self.between = sum(ends.values())
+
+    @property
+    def inside(self) -> int:
+        """The bytes that kernels need themselves, for packed operands say, beyond those of the arrays between them."""
+        return max(0, self.total - self.between)
+
+    def shared(self, name: str) -> Iterator[str]:
+        """Whose memory a value takes: that of the last one before it."""
+        names = list(self.homes)
+        before = names[:names.index(name)]
+        if same := [other for other in before if self.homes[other] == self.homes[name]]:
+            yield f"{name} in place of {same[-1]}"
+        elif name in self.places and (there := [other for other in before if other in self.places
+                                                and self.places[other][0] == self.places[name][0]]):
+            yield f"{name} in the memory of {there[-1]}"
 
 
 class Listing:
@@ -72,20 +119,12 @@ class Listing:
         return stored, list(dict.fromkeys([name for d in kernel.definitions for name in operands_of(d.value)
                                            if name not in own]))
 
-    def summary(self, build: Compilation) -> Iterator[str]:
+    def summary(self, memory: Memory, program: Program) -> Iterator[str]:
         """Instructions, bytes between kernels before and after planning, floating-point operations."""
-        before, after = self.memory(build)
-        work = operations(build.programs[0], self.sizes)
-        yield (f"; {len(self.kernels)} instructions, {len(self.between)} arrays between them: {before:,} bytes, in "
-               f"{after:,} bytes of memory; {work:,} floating-point operations")
-
-    def memory(self, build: Compilation) -> tuple[int, int]:
-        """The bytes of the arrays between kernels, and of the memory in which they are, with what kernels need
-        themselves, after planning."""
-        rendered = build.rendered
-        entry = rendered.manifest if "scratch_bytes" in rendered.manifest else rendered.manifest["ops"][0]
-        (formula,) = read_text(str(entry["scratch_bytes"]))
-        return sum(map(self.bytes, self.between)), int(evaluate(formula, self.sizes))
+        before = [size for _, size in memory.places.values()]
+        yield (f"; {len(self.kernels)} instructions, {len(before)} arrays between them: {sum(before):,} bytes, in "
+               f"{memory.between:,} bytes of memory; {memory.inside:,} bytes inside of kernels; "
+               f"{operations(program, self.sizes):,} floating-point operations")
 
     def spelled(self, name: str) -> str:
         """A name with its type and shape."""

@@ -5,6 +5,7 @@ import io
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,9 +16,11 @@ import pytest
 
 import caten
 from caten import diagnostic_lines
-from caten.core.text import show
+from caten.compiler import Compilation
+from caten.core.size_formula import evaluate
+from caten.core.text import read, show
 from caten.errors import CatenError
-from daten import cli, gradients, program_file, settings, weights
+from daten import cli, gradients, listing, program_file, settings, weights
 from daten.lowering import lowered
 from daten.models import gpt2
 
@@ -124,6 +127,52 @@ def test_other_shapes_are_refused_in_place() -> None:
         place = caught.value.diagnostics[0].place
         assert place is not None
         assert (place.file, place.line, place.column) == ("net.toml [main]", 1, 9)
+
+
+IN_PLACE = """
+[modules]
+running = '''
+[composite]
+name = "Running"
+inputs = ["x{float}[N]"]
+outputs = ["y{float}[N]"]
+[implementation]
+lang = "python"
+code = \"\"\"
+y = np.exp(x)
+for i in range(1, N):
+    y[i] = y[i] + 0.5 * np.sin(y[i - 1])
+return y
+\"\"\"
+'''
+[inputs]
+X = "X{float}[N]"
+[main]
+code = "(set P (sum (running X)))"
+"""
+
+
+def test_the_listing_says_whose_memory_an_array_takes() -> None:
+    """In place, or of one that is not needed any more; both sums are of the arrays between kernels alone."""
+    (made,) = lowered(program_file.parsed(IN_PLACE), {"X": np.zeros(1000, np.float32)}, "net", True)
+    assert "<- nest(v0{float32}[1000])  ; v1 in place of v0" in "\n".join(listing.listed(made))
+    memory = listing.Memory(made.program, made.sizes)
+    assert (memory.homes["v0"], memory.homes["v1"]) == ("v0", "v0")
+    assert (sum(size for _, size in memory.places.values()), memory.between) == (8000, 4032)
+    _, made = lowered(program_file.parsed(PROGRAM), {"X": np.zeros((32, 64), np.float32), "Y": np.zeros(32, np.int64)}, "net", True)
+    memory = listing.Memory(made.program, made.sizes)
+    assert memory.between < sum(size for _, size in memory.places.values()) < 40 * 32 * 64
+    lines = list(listing.listed(made))
+    first = {name: n for n, line in enumerate(lines) for name in memory.places if f"{name}{{" in line.split(" <- ")[0]}
+    last = {name: n for n, line in enumerate(lines) for name in memory.places if f"{name}{{" in line}
+    told = [(a, b) for line in lines for a, b in re.findall(r"(v\d+) in the memory of (v\d+)", line)]
+    assert told
+    for new, old in told:
+        assert last[old] < first[new]
+        assert memory.places[new][0] == memory.places[old][0]
+    manifest = Compilation([made.program], settings.options()).rendered.manifest
+    (formula,) = read((manifest if "scratch_bytes" in manifest else manifest["ops"][0])["scratch_bytes"])
+    assert memory.total == evaluate(formula, made.sizes)
 
 
 @pytest.mark.nightly
