@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -297,6 +298,23 @@ def test_what_cannot_be_generated_is_refused(words: list[str], code: int, messag
     weights.save({name: v for name, v in values.items() if name != "ln_f.weight"}, "half.safetensors")
     weights.save({name: v for name, v in values.items() if not name.startswith("h.")}, "layers.safetensors")
     assert message in here(["generate", "1", "2", "3", *words], code, monkeypatch, capsys)
+
+
+def test_ctrl_c_says_how_many_tokens_there_are(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it generates; before and in other commands, that it was interrupted."""
+    def two(*_: object) -> Iterator[int]:
+        yield from (5, 6)
+        raise KeyboardInterrupt
+
+    def none(*_: object) -> None:
+        raise KeyboardInterrupt
+    monkeypatch.setitem(gpt2.SIZES, "124M", gpt2.Size(1, 1, 8, 11, 8))
+    monkeypatch.setattr(gpt2.GPT2, "generate", two)
+    assert here(["generate", "1", "-n", "4"], 130, monkeypatch, capsys) == "daten: interrupted after 2 of 4 tokens\n"
+    monkeypatch.setattr(gpt2.GPT2, "__init__", none)
+    assert here(["generate", "1"], 130, monkeypatch, capsys).strip() == "daten: interrupted"
+    monkeypatch.setattr(cli, "_read", none)
+    assert here(["run", "-"], 130, monkeypatch, capsys).strip() == "daten: interrupted"
 
 
 def test_a_fault_of_ours_is_reported_without_a_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
