@@ -32,6 +32,7 @@ from .symbolic_sizes import has_symbolic
 
 Given = tuple[str, tuple[int, ...]]                         # an element type and a shape
 EXPRESSION = "<expression>"                                 # the file of a body of our own
+EXPRESSION_NAME = "Expression"
 MOST_SHAPES = 1024                                          # of the inputs of an operator that are remembered
 Formula = tuple[str, Any, Expr]                             # an input, one of its extents, and its formula
 
@@ -291,9 +292,9 @@ def of_body(code: str, inputs: Sequence[Given]) -> Template:
         return f'"x{n}{{{DTYPES[dtype].numpy}}}[{extents}]"'
     inputs_text = ", ".join([declared(n, *each) for n, each in enumerate(inputs)])
     result = f"y{{{DTYPES[inputs[0][0]].numpy}}}[...]"
-    text = (f'[composite]\nname = "Expression"\ninputs = [{inputs_text}]\noutputs = ["{result}"]\n\n'
+    text = (f'[composite]\nname = "{EXPRESSION_NAME}"\ninputs = [{inputs_text}]\noutputs = ["{result}"]\n\n'
             f"[composite.implementation]\nlang = \"python\"\ncode = '''\n{code}\n'''\n")
-    return of_spec(SpecText(EXPRESSION, text, "toml"), "Expression", Instance((), (), ""))
+    return of_spec(SpecText(EXPRESSION, text, "toml"), EXPRESSION_NAME, Instance((), (), ""))
 
 
 forgotten_by_use(of_spec.cache_clear)

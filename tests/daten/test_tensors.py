@@ -545,3 +545,17 @@ def test_graphs_have_the_level_that_is_asked_for(opt: int) -> None:
         assert ("vectorize" in operator.schedule) == (opt == 2)
     finally:
         daten.use()
+
+
+@pytest.mark.parametrize(("made", "text"), [
+    (lambda i: i.bincount(5), "bincount: .* is outside [0, 5)"),
+    (lambda i: Tensor(np.array([1, 2])).bincount(3).sum() + i.bincount(5).sum(), "bincount: .* is outside [0, 5)"),
+    (lambda i: daten.nn.Embedding(5, 3)(i + 4), "take: x: index 1 (= (aref index i)) is outside [-5, 5)"),
+    (lambda i: Tensor(np.ones((6, 2))).take(i + 4, axis=0), "take: x: index 1 .* is outside [-size"),
+    (lambda i: Tensor(np.ones((6, 2)))[i + 4], "x[…]: x0: index 1 .* is outside [-size"),
+    (lambda i: Tensor(np.ones((3, 4), np.float32)).cross_entropy(i + 2), "cross_entropy: .*target.* is outside [0, size"),
+    (lambda i: Tensor(np.ones(6)).scatter(i + 4, np.ones(3)), "scatter: .* is outside [0, size")])
+def test_a_check_of_the_data_names_the_operator_and_the_extent(made: Any, text: str) -> None:
+    pattern = ".*".join([re.escape(part) for part in text.split(".*")])
+    with pytest.raises(CatenError, match=f"^E711: Graph: {pattern}"):
+        made(Tensor(np.array([1, -2, 3]))).numpy()
