@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..core.expr import TRUE, Expr, Op, Var
+from ..core.expr import TRUE, Const, Expr, Op, Var
 from ..core.program import Ensure, Scalar, Target
 from ..frontend.op import OpProgram
 from ..loop.accesses import below, is_inside, is_outside
@@ -175,7 +175,7 @@ class _Checks:
         match at:
             case Op("where", (Op("lt", (x, zero)), y, z)) if x is z and zero is ZERO and canonical(
                     y) is canonical(x + extent):
-                at, low = x, f"(- {body_text(extent)})"
+                at, low = x, f"-{body_text(extent)}" if isinstance(extent, Var | Const) else f"(- {body_text(extent)})"
 
         def named(r: Read) -> Expr:
             return Aref(self.names.get(r.buffer, r.buffer), r.index, r.type)

@@ -17,6 +17,7 @@ from ..typing import Term, Value
 from . import array_products, masked_elements
 from .argument_binding import TYPE_WORDS, ElementType, Function, as_array, call, described, refuse_selected, unset
 from .array_functions import ATTRIBUTES, CONSTANTS, LATER, METHODS, NUMPY, OF_LIBRARY, PLAIN
+from .array_scatters import AT
 from .array_scope import ArrayScope
 from .builder import Builder
 from .called_composites import CalledComposite, call_composite
@@ -177,11 +178,22 @@ class PythonExpressions:
             return Method(METHODS[node.attr], owner)
         if node.attr in LATER and isinstance(owner, Array):
             self.later(node, node.attr)
+        if isinstance(owner, Function | NumpyOperator):
+            self._no_method(node, owner.name if isinstance(owner, Function) else f"np.{owner.path}")
         what = f"{described(owner)[0].upper()}{described(owner)[1:]}"
         known = [*ATTRIBUTES, *METHODS, "dtype"]
         function = f"write {node.attr}(…)" if node.attr in self.scope.composites.library_names() else None
         self.fail(node, "E221", f"{what} has no '.{node.attr}'",
                   function or did_you_mean(node.attr, known) or f"arrays have {', '.join(known[:MOST_NAMES])}, …")
+
+    def _no_method(self, node: ast.Attribute, function: str) -> NoReturn:
+        """E221 for something else of a function than what its name may be joined with: `np.sin.reduce`."""
+        if node.attr == "at" and function.removeprefix("np.") in AT:
+            self.fail(node, "E221", f"{function}.at has no value", f"it is a statement, {function}.at(Z, index, value)")
+        having = [f"np.{name.rpartition('.')[0]}" for name in NUMPY if name.endswith(f".{node.attr}")]
+        shown = ", ".join(having[:MOST_NAMES]) + ", …" * (len(having) > MOST_NAMES)
+        self.fail(node, "E221", f"{function} has no '.{node.attr}'",
+                  f"these have: {shown}" if having else "np.add has .reduce, .accumulate, .outer and .at")
 
     def _of_module(self, node: ast.Attribute, module: Module) -> Any:
         name = f"{module.prefix}.{node.attr}".removeprefix("np.")
