@@ -19,7 +19,7 @@ from .frontend.op import Body, OpProgram, Rewrite, in_loops
 from .frozen import frozen
 from .loop.statements import Aref, For, Kernel, LoopProgram, Stmt
 from .schedule.planning import Planning
-from .schedule.planning_log import Rewritten, StaysNest
+from .schedule.planning_log import Ignored, Rewritten, StaysNest
 from .tensor.values import TensorProgram
 
 In = TypeVar("In", bound=Program)
@@ -53,6 +53,7 @@ LEVELS: dict[str, type[Program]] = {"op": OpProgram, "tensor": TensorProgram, "l
 VERIFIERS: dict[str, Callable[[Any], None]] = {"op": verify_op, "tensor": verify_values,
                                                "loop": verify_loops}
 RAISE = "raise"
+LOWER = "lower"
 SCHEDULE = "schedule"           # the pass that records of `caten tune` take the place of
 
 
@@ -148,9 +149,11 @@ def left_as_nests(program: OpProgram) -> TensorProgram:
 
 def lowered(program: TensorProgram, planning: Planning) -> LoopProgram:
     """Index notation as loops, with attention in blocks of rows."""
-    from .tensor.blocks_of_rows import BLOCKS
+    from .tensor.blocks_of_rows import BLOCKS, ignored_requests
     from .tensor.lower import lower
-    return lower(program, blocks=BLOCKS)
+    made = lower(program, blocks=BLOCKS)
+    planning.log += map(Ignored, ignored_requests(program))
+    return made
 
 
 def plainly_lowered(program: TensorProgram) -> LoopProgram:
@@ -199,7 +202,7 @@ PASSES: tuple[Pass[Any, Any], ...] = (
     Pass(RAISE, raised, "tensor", plain=left_as_nests),
     # The rules of specs and runtimes, on values.
     Pass("rewrite", rewrite_values, "tensor", plain=lambda p: p.without(Rewrite)),
-    Pass("lower", lowered, "loop", plain=plainly_lowered),     # index notation to loops
+    Pass(LOWER, lowered, "loop", plain=plainly_lowered),     # index notation to loops
     Pass("bind", pure(bind_sizes), "loop"),                     # sizes known at compile time become numbers
     Pass("simplify", simplified, "loop", plain=as_it_is),       # canonical indices, folded constants
     Pass(SCHEDULE, scheduled, "loop", plain=as_written),         # the planners' schedule, or the one that was given

@@ -187,3 +187,25 @@ def test_strided_without_a_name(caten: Any, folder: Path) -> None:
     result = caten("-fstrided=", "axpy.toml")
     assert result.code == 2
     assert "-fstrided lacks a name" in result.err
+
+
+BLOCKS = """[composite]
+name = "Scores"
+inputs = ["Q{float}[T 64]", "K{float}[T 64]"]
+outputs = ["O{float}[T 64]"]
+[implementation]
+lang = "python"
+code = "return np.exp(Q @ K.T) @ K"
+[schedule]
+fusion = "(rows 16)"
+"""
+
+
+def test_a_request_that_a_device_cannot_meet_is_ignored(caten: Any, folder: Path) -> None:
+    (folder / "scores.toml").write_text(BLOCKS)
+    found = caten("schedule", "scores.toml", "--runtime", "cuda")
+    assert found.code == 0
+    assert "scores.toml:9:11: warning: Scores: (rows 16) is ignored: this device has no kernels of blocks of rows [E946]" in found.err
+    assert "E946" not in caten("schedule", "scores.toml", "--runtime", "cuda", "-Wno-requests").err
+    assert caten("schedule", "scores.toml", "--runtime", "cuda", "-Werror=requests").code == 1
+    assert "E946" not in caten("schedule", "scores.toml").err

@@ -81,7 +81,14 @@ class Rewritten:
     rule: str
 
 
-Entry = Rewritten | Planned | Tried | Chosen | Copied | StaysScalar | StaysNest
+@frozen
+class Ignored:
+    """A request of [schedule] fusion that the device cannot meet."""
+
+    request: str
+
+
+Entry = Rewritten | Ignored | Planned | Tried | Chosen | Copied | StaysScalar | StaysNest
 
 
 def renamed(entry: Entry, new: Mapping[str, str]) -> Entry:
@@ -102,13 +109,15 @@ def words_of(log: Iterable[Entry]) -> frozenset[str]:
 def explained(log: Iterable[Entry]) -> Iterator[str]:
     """One line per entry; nested attempts are indented."""
     entries = list(log)
-    if all(isinstance(entry, StaysNest | Rewritten) for entry in entries):
+    if all(isinstance(entry, StaysNest | Rewritten | Ignored) for entry in entries):
         yield ("nothing was planned: the schedule was given, there is no loop, "
                "or this optimisation level makes no plans")
     for entry in entries:
         match entry:
             case Rewritten(operator, rule):
                 yield f"the rule '{rule}' is applied in {operator}"
+            case Ignored(request):
+                yield f"{request} is ignored, because a device with groups of threads has no kernels of blocks of rows"
             case Planned(nest, ""):
                 yield f"the plan of the nest of '{nest}':"
             case Planned(nest, why):
