@@ -142,9 +142,8 @@ def _nests(program: Program, log: Sequence[Entry]) -> Iterator[Diagnostic]:
     """The loops that have no index notation, where they are written."""
     for entry in log:
         if isinstance(entry, StaysNest):
-            place = next((place for what in entry.places if (place := program.place_of(what)) is not None), None)
-            yield Diagnostic(NEST, f"{program.name}: '{entry.loop}' keeps the order of its iterations: {entry.told}",
-                             place, severity="warning",
+            yield Diagnostic(NEST, f"{program.name}: {entry.what} keeps the order of its iterations: {entry.told}",
+                             entry.place, severity="warning",
                              hint="no other loop is fused with it; caten explain E945 says what helps")
 
 

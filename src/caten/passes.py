@@ -108,13 +108,24 @@ def filled(op: OpProgram) -> OpProgram:
 
 def raised(program: OpProgram, planning: Planning) -> TensorProgram:
     """Loop nests as index notation where they fit; the log has those that do not."""
+    from .loop.effects import writes
+
     def heard(stmt: Stmt, why: str, keeps: Node | None) -> None:
         loops = [n.name for n in stmt.walk() if isinstance(n, For)]
         at = ""
         if isinstance(keeps, Aref):
             at = flat(form_of(keeps)) if keeps.index else keeps.buffer
-        names = [keeps.name] if isinstance(keeps, For) else [] if not at else [at]
-        planning.log.append(StaysNest(loops[0] if loops else flat(form_of(stmt)), why, at, (*names, *loops)))
+        names = [*([keeps.name] if isinstance(keeps, For) else [at]), *loops]
+        place = next((place for name in names if (place := program.place_of(name)) is not None), None)
+        what = f"'{loops[0]}'" if loops else f"'{flat(form_of(stmt))}'"
+        if place is None and program.place() is not None:      # a statement over whole arrays: its loops have no names
+            arrays = sorted(writes(stmt), key=lambda name: (name not in program.buffers, name))
+            place = next((place for name in arrays if (place := program.place_of_array(name)) is not None),
+                         program.place())
+            known = arrays[0] in program.buffers
+            what = f"the loop that computes '{arrays[0]}'" if known else "a loop over whole arrays"
+            at = keeps.buffer if isinstance(keeps, Aref) and keeps.buffer in program.buffers else ""
+        planning.log.append(StaysNest(what, why, at, place))
     from .tensor.raising import raise_op
     made = raise_op(program, heard=heard)
     if made.first(Fusion) is not None:

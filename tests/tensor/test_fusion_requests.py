@@ -181,6 +181,20 @@ def test_variables_of_a_body_over_whole_arrays_have_their_names(request_: str) -
     np.testing.assert_allclose(arrays["O"], e / e.sum(axis=-1, keepdims=True) @ v, rtol=1e-5)
 
 
+@pytest.mark.parametrize(("request_", "near"), [("(keep e)", "did you mean 'E'? The"), ("(together Sum P)", "the")])
+def test_a_name_that_is_not_known_has_those_that_are(request_: str, near: str) -> None:
+    (program,) = loading.load_programs(SpecText("attention.toml", ATTENTION % request_, "toml"), Options())
+    with pytest.raises(CatenError) as refused:
+        driver.advance(program, "tensor", Options())
+    (told,) = refused.value.diagnostics
+    known = [*(["P"] if "P)" in request_ else []), "O", *"SEP", *[f"v{n}" for n in range(6)]]
+    assert told.code == "E473"
+    assert told.hint == f"{near} values are {', '.join(dict.fromkeys(known))}; caten ir shows them"
+    for name in known:
+        (program,) = loading.load_programs(SpecText("attention.toml", ATTENTION % f"(keep {name})", "toml"), Options())
+        driver.advance(program, "tensor", Options())
+
+
 def test_a_value_between_is_named() -> None:
     (program,) = loading.load_programs(SpecText("attention.toml", ATTENTION % "(together E O)", "toml"), Options())
     with pytest.raises(CatenError, match=r"E473: \(together E O\): v2 \(E\) is read by v3, v4, and none of them is in the kernel of v5 \(O\)"):
