@@ -305,7 +305,8 @@ KINDS["numbers_or_array"] = ("an array or numbers in lists", lambda b, value: va
 # Methods: those functions of the same name whose first argument is the array, and these.
 SAME = frozenset((
     "sum", "prod", "max", "min", "argmax", "argmin", "mean", "var", "std", "any", "all", "dot", "swapaxes", "squeeze",
-    "diagonal", "trace", "ravel", "take", "cumsum", "cumprod", "repeat", "clip", "round", "copy", "conj"))
+    "diagonal", "trace", "ravel", "take", "cumsum", "cumprod", "repeat", "clip", "round", "copy", "conj",
+    "conjugate"))
 METHODS: dict[str, Function] = {
     **{name: Function(f".{name}", NUMPY[name].signature, NUMPY[name].make) for name in sorted(SAME)},
     "reshape": Function(".reshape", "x:array *shape:shape", reshaping.reshape),

@@ -131,6 +131,7 @@ class LoopStatements:
         self.memory: dict[str, tuple[str, tuple[Expr, ...]]] = {
             p.name: (p.type, tuple([canonical(e) for e in p.shape])) for p in params if isinstance(p, Buffer)}
         self.marks: dict[Node, int] = {}
+        self.parts: dict[str, int] = {}                     # local arrays of statements over whole arrays
         self.blocks = [Block()]
 
     @property
@@ -158,6 +159,11 @@ class LoopStatements:
         """Of loops and accesses, in the source."""
         spot = self.builder.typing.spot
         return tuple([At.of(spot(pos).line, spot(pos).column, node) for node, pos in self.marks.items()])
+
+    def positions_of_parts(self) -> tuple[At, ...]:
+        """Of the statements over whole arrays that set local arrays."""
+        spot = self.builder.typing.spot
+        return tuple([At.of_array(spot(pos).line, spot(pos).column, name) for name, pos in self.parts.items()])
 
     # declarations
 
@@ -242,6 +248,7 @@ class LoopStatements:
         definitions = table.needed([name])
         dtype, shape = types_of(value)[0], shapes_of(value)[0]
         local = self.local(name, dtype, shape, b)
+        self.parts[local] = b.pos
         shape = self.memory[local][1]
         program = TensorProgram("part", (
             *[p for p in self.params if isinstance(p, Param) and not isinstance(p, Buffer)],
