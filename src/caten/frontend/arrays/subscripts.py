@@ -131,8 +131,9 @@ def element_of(b: Builder, at: Expr, extent: Expr, x: Array, axis: int) -> Expr:
 
 
 def range_of(b: Builder, part: slice, extent: Expr) -> Range:
-    """The elements of a slice, without what lies outside, as in numpy. In a loop, that nothing does becomes a
-    condition: the number of elements is that of every iteration."""
+    """The elements of a slice, without what lies outside, as in numpy. Of bounds that are computed from sizes, that
+    nothing does becomes a condition: they are meant to be inside, and extents that are minima of several sizes are in
+    the way of plans. So it does in a loop: the number of elements is that of every iteration."""
     step = 1 if part.step is None else part.step
     if isinstance(step, Literal) and isinstance(step.value, int):
         step = step.value
@@ -144,7 +145,8 @@ def range_of(b: Builder, part: slice, extent: Expr) -> Range:
     start = (ZERO if step > 0 else last) if part.start is None else _bound(b, part.start, extent)
     stop = (extent if step > 0 else index(-1)) if part.stop is None else _bound(b, part.stop, extent)
     low, high = (start, stop) if step > 0 else (canonical(stop + ONE), canonical(start + ONE))
-    if b.lang == "lisp" or is_one(canonical(high - low)) or any(map(b.sizes.varies, (start, stop))):
+    is_computed = any(isinstance(each, Term) for each in (part.start, part.stop))
+    if b.lang == "lisp" or is_computed or is_one(canonical(high - low)) or any(map(b.sizes.varies, (start, stop))):
         if b.sizes.refutes(low <= high) or b.sizes.refutes(high >= ZERO) or b.sizes.refutes(low <= extent):
             return Range(ZERO, ZERO, step)
         low = low if b.sizes.demand(low >= ZERO, b.pos) else ZERO
