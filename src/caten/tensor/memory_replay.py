@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .kernels import Group, NestKernel, reads_of_kernel
+from .kernels import Group, NestKernel, names_of, reads_of_kernel
 from .memory import Plan, is_in_place, sources_of
 from .values import TensorProgram
 
@@ -15,12 +15,14 @@ def faults(program: TensorProgram, kernels: Sequence[Group | NestKernel], plan: 
     """What goes wrong when the kernels run with this plan: an array that is overwritten before a kernel reads it, two
     results in one array, or an output that is not there at the end."""
     held = {name: name for name in program.buffers}             # array -> the parameter, as passed, or the value in it
+    made = {name for k in kernels for name in names_of(k)}
     for n, kernel in enumerate(kernels):
         for _, source, copy in [c for c in plan.copies if c[0] == n]:
             held[copy] = held.get(source, "")
         place = {name: plan.old.get((n, name), plan.home.get(name, name)) for name in reads_of_kernel(kernel)}
         for name, array in place.items():
-            if held.get(array) != name:
+            # what is neither is an array that nothing sets, in a branch that is never taken
+            if held.get(array) != name and (name in made or name in program.buffers):
                 yield f"kernel {n} reads {name} in {array}, which holds {held.get(array, 'nothing')}"
         results = kernel.names if isinstance(kernel, NestKernel) else sorted(kernel.stored)
         written: dict[str, str] = {}
