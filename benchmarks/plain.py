@@ -2,7 +2,8 @@
 clang,gcc] [--json FILE]`.
 
 One thread. The nests are drawn: maps, operands that are repeated, sums along and across rows, softmax, windows, pixels,
-of 1 to 4 axes, with last axes that are short, long or constant. Their two libraries take turns on the same arrays. A
+of 1 to 4 axes, with last axes that are short, long or constant; bytes computed in wider types, steps through rows,
+conditions and triangles. Their two libraries take turns on the same arrays. A
 nest counts as slower where -O2 takes 5 % more than -O0 and more than 2 microseconds.
 """
 from __future__ import annotations
@@ -24,7 +25,9 @@ from caten.benchmarking import machine, timing
 from . import sampling
 
 SLOWER, SHORTEST = 1.05, 2e-6          # by what -O2 is slower, in calls that take so many seconds
-DTYPES = {"float": np.float32, "double": np.float64, "uint8": np.uint8, "int16": np.int16}
+DTYPES = {"float": np.float32, "double": np.float64, "uint8": np.uint8, "int8": np.int8, "int16": np.int16,
+          "int32": np.int32}
+OF_MAPS = ("float", "double", "uint8", "int16")
 Dim = str | int                        # a size, "W-2" for less than that, a number
 
 
@@ -98,7 +101,7 @@ def applied(rng: Random, dtype: str, x: str) -> str:
 
 def maps(rng: Random) -> Nest:
     dims, sizes = drawn_dims(rng)
-    dtype, at = rng.choice(list(DTYPES)), " ".join("ijkl"[:len(dims)])
+    dtype, at = rng.choice(OF_MAPS), " ".join("ijkl"[:len(dims)])
     value = applied(rng, dtype, f"(aref X {at})")
     more = (Array("Z", dtype, dims),) if rng.random() < 0.4 else ()
     value = f"(+ {value} (aref Z {at}))" if more else value
@@ -108,7 +111,7 @@ def maps(rng: Random) -> Nest:
 
 def repeated(rng: Random) -> Nest:
     dims, sizes = drawn_dims(rng, 2)
-    dtype, at = rng.choice(list(DTYPES)), "ijkl"[:len(dims)]
+    dtype, at = rng.choice(OF_MAPS), "ijkl"[:len(dims)]
     kept = rng.choice(([len(dims) - 1], [len(dims) - 1], [0], [0, len(dims) - 1]))
     other = Array("B", dtype, tuple([dims[n] for n in dict.fromkeys(kept)]))
     value = applied(rng, dtype, f"(+ (aref X {' '.join(at)}) (aref B {' '.join(at[n] for n in dict.fromkeys(kept))}))")
@@ -171,7 +174,64 @@ def pixels(rng: Random) -> Nest:
     return Nest("pixels", (Array("X", dtype, ("H", "W", c)),), Array("Y", dtype, ("H", "W", c)), body, sizes)
 
 
-FAMILIES: tuple[Callable[[Random], Nest], ...] = (maps, repeated, row_sums, column_sums, softmax, windows, pixels)
+def conversions(rng: Random) -> Nest:
+    """Bytes and the like, computed in a wider type and back."""
+    dims, sizes = drawn_dims(rng)
+    dtype = rng.choice(("uint8", "int8", "int16"))
+    wide, at = rng.choice(("int16", "int32", "float") if dtype != "int16" else ("int32", "float")), " ".join(
+        "ijkl"[:len(dims)])
+    x, z = [f"(cast {wide} (aref {name} {at}))" for name in "XZ"]
+    value = rng.choice((f"(+ {x} {z})", f"(- {x} {z})", f"(* {x} {z})", f"(max {x} (* 2 {z}))", f"(abs (- {x} {z}))"))
+    ends = ["{v}", "(min (max {v} -100) 100)", "(where (> {v} 7) {v} 3)"]
+    ends += ["(* 0.25 {v})"] if wide == "float" else ["(floordiv {v} 5)", "(floordiv {v} 4)", "(mod {v} 9)"]
+    value = rng.choice(ends).replace("{v}", value)
+    result = rng.choice((dtype, dtype, wide))
+    body = nested(dims, f"(setf (aref Y {at}) (cast {result} {value}))")
+    return Nest("conversion", (Array("X", dtype, dims), Array("Z", dtype, dims)), Array("Y", result, dims), body, sizes)
+
+
+def steps(rng: Random) -> Nest:
+    """Every second or third element of rows, from one of the first on, or from the end on."""
+    dtype, step = rng.choice(("float", "float", "double", "uint8", "int16")), rng.choice((2, 2, 3, -1))
+    sizes = {"H": rng.choice((3, 30, 200)), "V": rng.choice((4, 13, 50, 200, 1000))}
+    sizes["W"] = abs(step) * sizes["V"] + rng.choice((0, 2))
+    begin = rng.randrange(step) if step > 0 else 0
+    at = f"(+ (* {step} j) {begin})" if step > 0 else "(- V j 1)"
+    value = f"(aref X i {at})"
+    if step > 1 and rng.random() < 0.5:
+        value = f"({rng.choice(('+', 'max'))} {value} (aref X i (+ (* {step} j) {(begin + 1) % step})))"
+    body = nested(("H", "V"), f"(setf (aref Y i j) {applied(rng, dtype, value)})")
+    return Nest("steps", (Array("X", dtype, ("H", "W")),), Array("Y", dtype, ("H", "V")), body, sizes)
+
+
+def conditions(rng: Random) -> Nest:
+    dims, sizes = drawn_dims(rng)
+    dtype, at = rng.choice(("float", "float", "double", "uint8", "int16")), "ijkl"[:len(dims)]
+    place, x = f"(aref Y {' '.join(at)})", f"(aref X {' '.join(at)})"
+    cond = rng.choice((f"(> {x} 2)", f"(= (mod {at[-1]} 3) 1)", f"(< {at[-1]} 5)", f"(and (> {x} 1) (< {x} 3))"))
+    body = rng.choice((f"(setf {place} (if {cond} {x} (* 2 {x})))",
+                       f"(setf {place} {x}) (if {cond} (incf {place} {x}))",
+                       f"(if {cond} (setf {place} (+ {x} 1)) (setf {place} 0))"))
+    return Nest("conditions", (Array("X", dtype, dims),), Array("Y", dtype, dims), nested(dims, body), sizes)
+
+
+def triangles(rng: Random) -> Nest:
+    dtype = rng.choice(("float", "float", "double", "int16"))
+    sizes = {"N": rng.choice((5, 20, 50, 100, 300))}
+    extent, j = rng.choice((("i", "j"), ("(+ i 1)", "j"), ("(- N i)", "(+ i j)")))
+    x = f"(aref X i {j})"
+    if rng.random() < 0.5:
+        body = ("(dotimes (i N) (setf (aref Y i) 0) "
+                f"(dotimes (j {extent}) (incf (aref Y i) (* {x} (aref B {j})))))")
+        return Nest("triangles", (Array("X", dtype, ("N", "N")), Array("B", dtype, ("N",))), Array("Y", dtype, ("N",)),
+                    body, sizes)
+    body = ("(dotimes (i N) (dotimes (j N) (setf (aref Y i j) 0))) "
+            f"(dotimes (i N) (dotimes (j {extent}) (setf (aref Y i {j}) {applied(rng, dtype, x)})))")
+    return Nest("triangles", (Array("X", dtype, ("N", "N")),), Array("Y", dtype, ("N", "N")), body, sizes)
+
+
+FAMILIES: tuple[Callable[[Random], Nest], ...] = (maps, repeated, row_sums, column_sums, softmax, windows, pixels,
+                                                conversions, steps, conditions, triangles)
 
 
 def drawn(seed: int, count: int) -> list[Nest]:

@@ -19,6 +19,8 @@ import pytest
 
 from caten import driver, loading
 from caten.cli.commands import fmt
+from caten.core.text import flat, read_forms, show
+from caten.errors import Place
 from caten.frontend.spec_files import SpecText
 from caten.options import Options
 from caten.schedule.script import PRIMITIVES
@@ -63,6 +65,19 @@ def test_commands_print_what_the_page_says(page: Path, update_goldens: bool) -> 
         page.write_text(text)
     for b, out in zip(BLOCK.finditer(text), outputs, strict=True):
         assert b["output"] == out, f"`{b['command']}` prints something else; pytest --update-goldens writes it into the page"
+
+
+def test_values_and_loops_on_the_page_of_fusion_are_those_of_its_specs() -> None:
+    """The blocks that are no output of a command: their forms are parts of what the stages make of a spec."""
+    page, options = ROOT / "docs" / "fusion.md", Options(opt=1)
+    rows = next(text for text in blocks(page, "toml") if '"Rows"' in text)
+    made: dict[str, str] = {}
+    for text in ((ROOT / "samples" / "prefix_sum.toml").read_text(), rows):
+        for level in ("tensor", "loop"):
+            (program,) = loading.load_programs(SpecText("spec.toml", text, "toml"), options)
+            made[f"{program.name}, {level}"] = flat(read_forms(show(driver.advance(program, level, options)), lambda at: Place("", 1, at))[0])
+    shown = [[flat(form) for form in read_forms(text, lambda at: Place("", 1, at))] for text in blocks(page, "lisp")]
+    assert [[name for name, whole in made.items() if all(form in whole for form in forms)] for forms in shown] == [["PrefixSum, tensor"], ["Rows, tensor"], ["Rows, loop"]]
 
 
 def script(name: str) -> ModuleType:

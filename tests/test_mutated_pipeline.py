@@ -68,10 +68,10 @@ def found(seed: int, count: int, make: Callable[[str], None] = compiled) -> tupl
 
 def test_mutated_specs_through_the_pipeline(nightly: bool) -> None:
     growth = Growth()
-    codes, faults = found(seed := 3, 30_000 if nightly else 60)
+    codes, faults = found(seed := 3, 30_000 if nightly else 35)
     assert not faults, f"seed {seed}, {len(faults)} faults: {faults[0]}"
-    assert codes["ok"] > 12, codes
-    assert len(codes) > 10
+    assert codes["ok"] > 6, codes
+    assert len(codes) > (10 if nightly else 7)
     assert growth.megabytes < MEGABYTES
 
 

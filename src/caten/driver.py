@@ -18,10 +18,10 @@ from .errors import CatenError, Diagnostic, UsageError, error
 from .loop.operation_count import BUDGET, Work, counted, current
 from .loop.statements import LoopProgram
 from .options import Options
-from .passes import LEVELS, PASSES, RAISE, SCHEDULE, VERIFIERS, Pass, level_of
+from .passes import LEVELS, LOWER, PASSES, RAISE, SCHEDULE, VERIFIERS, Pass, level_of
 from .runtime import library_cache, tuning_records
 from .schedule.planning import Planning
-from .schedule.planning_log import Entry, StaysNest, StaysScalar, explained
+from .schedule.planning_log import Entry, Ignored, StaysNest, StaysScalar, explained
 
 SCALAR, NEST = "E944", "E945"   # given only where they are asked for
 Check = Callable[[], None]      # a verification; CatenError where it refuses
@@ -106,6 +106,9 @@ def _taken(step: Step, program: Program, options: Options, warn: tuning_records.
                    f"is planned: {names}")
         warn(Diagnostic("E943", message, severity="warning",
                         hint="they run as written; several smaller composites would each be scheduled"))
+    if step.name == LOWER:
+        for remark in _ignored(program, planning.log):
+            warn(remark)
     remarks = {SCHEDULE: (SCALAR, _scalar), RAISE: (NEST, _nests)}.get(step.name)
     if remarks is not None and remarks[0] in options.asked:
         for remark in dict.fromkeys(remarks[1](program, planning.log)):
@@ -113,6 +116,15 @@ def _taken(step: Step, program: Program, options: Options, warn: tuning_records.
     if options.debug >= 3 and step.name == SCHEDULE:
         print("".join([f"; {escape(line)}\n" for line in explained(planning.log)]), end="", file=sys.stderr)
     return made
+
+
+def _ignored(program: Program, log: Sequence[Entry]) -> Iterator[Diagnostic]:
+    """The requests to fusion that the device cannot meet, where they are written."""
+    for entry in log:
+        if isinstance(entry, Ignored):
+            yield Diagnostic("E946", f"{program.name}: {entry.request} is ignored: this device has no kernels of "
+                             "blocks of rows", program.place_of(entry.request), severity="warning",
+                             hint="it counts for CPUs; -Wno-requests silences this warning")
 
 
 def _scalar(program: Program, log: Sequence[Entry]) -> Iterator[Diagnostic]:
@@ -130,9 +142,8 @@ def _nests(program: Program, log: Sequence[Entry]) -> Iterator[Diagnostic]:
     """The loops that have no index notation, where they are written."""
     for entry in log:
         if isinstance(entry, StaysNest):
-            place = next((place for what in entry.places if (place := program.place_of(what)) is not None), None)
-            yield Diagnostic(NEST, f"{program.name}: '{entry.loop}' keeps the order of its iterations: {entry.told}",
-                             place, severity="warning",
+            yield Diagnostic(NEST, f"{program.name}: {entry.what} keeps the order of its iterations: {entry.told}",
+                             entry.place, severity="warning",
                              hint="no other loop is fused with it; caten explain E945 says what helps")
 
 

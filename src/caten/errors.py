@@ -114,6 +114,32 @@ def did_you_mean(name: str, known: list[str] | tuple[str, ...]) -> str | None:
     return next((f"did you mean '{k}'?" for k in known if close and k.lower() == close[0]), None)
 
 
+def near_function(name: str, known: Iterable[str]) -> str | None:
+    """A hint that names the functions which may be meant, or None: those that begin with the name, or one that is a
+    slip of the keyboard away. Names are short and many, so that `did_you_mean` would find one for any word."""
+    wanted, names = name.lower(), sorted(dict.fromkeys(known), key=lambda k: (len(k), k))
+    begun = [f"'{k}'" for k in names if len(wanted) >= 4 and k.lower().startswith(wanted)][:3]
+    if begun:
+        return f"did you mean {' or '.join([', '.join(begun[:-1]), begun[-1]] if len(begun) > 1 else begun)}?"
+    most = 0 if len(wanted) < 3 else 1 if len(wanted) < 6 else 2
+    slips = {k: (_slips(wanted, k.lower()), k[0] != name[0]) for k in names if abs(len(k) - len(wanted)) <= most}
+    close = min(slips, key=lambda k: slips[k], default=None)
+    return f"did you mean '{close}'?" if close is not None and slips[close][0] <= most else None
+
+
+def _slips(a: str, b: str) -> int:
+    """How many letters are wrong, missing, too many, or changed places with the next one."""
+    before, row = list[int](), list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        last, row, earlier = row, [i], before
+        for j, y in enumerate(b, 1):
+            row.append(min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (x != y)))
+            if i > 1 and j > 1 and x == b[j - 2] and a[i - 2] == y:
+                row[j] = min(row[j], earlier[j - 2] + 1)
+        before = last
+    return row[-1]
+
+
 def gather(make: Callable[[Any], T], items: Iterable[Any]) -> list[T]:
     """`make` of every item. The diagnostics of all failures are raised together."""
     made: list[T] = []

@@ -19,7 +19,7 @@ from .frontend.op import Body, OpProgram, Rewrite, in_loops
 from .frozen import frozen
 from .loop.statements import Aref, For, Kernel, LoopProgram, Stmt
 from .schedule.planning import Planning
-from .schedule.planning_log import Rewritten, StaysNest
+from .schedule.planning_log import Ignored, Rewritten, StaysNest
 from .tensor.values import TensorProgram
 
 In = TypeVar("In", bound=Program)
@@ -53,6 +53,7 @@ LEVELS: dict[str, type[Program]] = {"op": OpProgram, "tensor": TensorProgram, "l
 VERIFIERS: dict[str, Callable[[Any], None]] = {"op": verify_op, "tensor": verify_values,
                                                "loop": verify_loops}
 RAISE = "raise"
+LOWER = "lower"
 SCHEDULE = "schedule"           # the pass that records of `caten tune` take the place of
 
 
@@ -107,13 +108,24 @@ def filled(op: OpProgram) -> OpProgram:
 
 def raised(program: OpProgram, planning: Planning) -> TensorProgram:
     """Loop nests as index notation where they fit; the log has those that do not."""
+    from .loop.effects import writes
+
     def heard(stmt: Stmt, why: str, keeps: Node | None) -> None:
         loops = [n.name for n in stmt.walk() if isinstance(n, For)]
         at = ""
         if isinstance(keeps, Aref):
             at = flat(form_of(keeps)) if keeps.index else keeps.buffer
-        names = [keeps.name] if isinstance(keeps, For) else [] if not at else [at]
-        planning.log.append(StaysNest(loops[0] if loops else flat(form_of(stmt)), why, at, (*names, *loops)))
+        names = [*([keeps.name] if isinstance(keeps, For) else [at]), *loops]
+        place = next((place for name in names if (place := program.place_of(name)) is not None), None)
+        what = f"'{loops[0]}'" if loops else f"'{flat(form_of(stmt))}'"
+        if place is None and program.place() is not None:      # a statement over whole arrays: its loops have no names
+            arrays = sorted(writes(stmt), key=lambda name: (name not in program.buffers, name))
+            place = next((place for name in arrays if (place := program.place_of_array(name)) is not None),
+                         program.place())
+            known = arrays[0] in program.buffers
+            what = f"the loop that computes '{arrays[0]}'" if known else "a loop over whole arrays"
+            at = keeps.buffer if isinstance(keeps, Aref) and keeps.buffer in program.buffers else ""
+        planning.log.append(StaysNest(what, why, at, place))
     from .tensor.raising import raise_op
     made = raise_op(program, heard=heard)
     if made.first(Fusion) is not None:
@@ -148,9 +160,11 @@ def left_as_nests(program: OpProgram) -> TensorProgram:
 
 def lowered(program: TensorProgram, planning: Planning) -> LoopProgram:
     """Index notation as loops, with attention in blocks of rows."""
-    from .tensor.blocks_of_rows import BLOCKS
+    from .tensor.blocks_of_rows import BLOCKS, ignored_requests
     from .tensor.lower import lower
-    return lower(program, blocks=BLOCKS)
+    made = lower(program, blocks=BLOCKS)
+    planning.log += map(Ignored, ignored_requests(program))
+    return made
 
 
 def plainly_lowered(program: TensorProgram) -> LoopProgram:
@@ -199,7 +213,7 @@ PASSES: tuple[Pass[Any, Any], ...] = (
     Pass(RAISE, raised, "tensor", plain=left_as_nests),
     # The rules of specs and runtimes, on values.
     Pass("rewrite", rewrite_values, "tensor", plain=lambda p: p.without(Rewrite)),
-    Pass("lower", lowered, "loop", plain=plainly_lowered),     # index notation to loops
+    Pass(LOWER, lowered, "loop", plain=plainly_lowered),     # index notation to loops
     Pass("bind", pure(bind_sizes), "loop"),                     # sizes known at compile time become numbers
     Pass("simplify", simplified, "loop", plain=as_it_is),       # canonical indices, folded constants
     Pass(SCHEDULE, scheduled, "loop", plain=as_written),         # the planners' schedule, or the one that was given

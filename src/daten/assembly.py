@@ -3,7 +3,7 @@ those of extents.py."""
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from caten.core.expr import Expr, Op, Var, number
 from caten.core.node import Node, substitute
@@ -12,6 +12,7 @@ from caten.core.text import Text
 from caten.frontend.arrays.reshaping import indices_before
 from caten.loop.affine import canonical, text_of
 from caten.loop.context import Context
+from caten.loop.statements import Fail
 from caten.tensor.canonical_values import canonical_values
 from caten.tensor.index_maps import renamed, with_reads
 from caten.tensor.unit_axes import without_unit_axes
@@ -33,7 +34,7 @@ from caten.tensor.values import (
 from .extents import GraphExtents, Meanings, Recipe, groups_of
 from .graph import Call, Constant, Ref, in_order
 from .settings import options
-from .templates import Barrier, ByHand, Reshape, Template
+from .templates import EXPRESSION_NAME, Barrier, ByHand, Reshape, Template
 
 Key = tuple[object, ...]
 NAMES = re.compile(r"(in|out|size)\d+_*")             # of the arrays and sizes of a graph
@@ -82,6 +83,13 @@ def assembled(wanted: Sequence[Ref], calls: Sequence[Call], leaves: Sequence[Ref
     suffix = "_" * max([len(name) - len(name.rstrip("_")) + 1 for name in taken if NAMES.fullmatch(name)], default=0)
     extents = GraphExtents(leaves, calls, suffix, meanings)
     return _Assembling(leaves, calls, extents, taken, suffix).program(wanted), extents.recipe()
+
+
+def said(operator: str, text: str, sizes: Mapping[Expr, Expr]) -> str:
+    """The message of a check of an operator in a graph: with the operator's name, and the graph's sizes."""
+    names = {v.name: e for v, e in sizes.items() if isinstance(v, Var) and not isinstance(e, Read)}
+    of_graph = re.sub(r"[A-Za-z]\w*", lambda m: text_of(names[m[0]]) if m[0] in names else m[0], text)
+    return f"{'x[…]' if operator == EXPRESSION_NAME else operator}: {of_graph}"
 
 
 def names_of_nests(calls: Sequence[Call]) -> frozenset[str]:
@@ -183,8 +191,10 @@ class _Assembling:
         for formula, extent, name in found.equal:
             self.require(Op("eq", (canonical(formula), canonical(extent))),
                          f"{program.name}: an extent of {name} differs")
-        texts = {c.row: c.text for c in program.all(Check)}
-        rows = {row: self.new_row(texts.get(row, "")) for row in dict.fromkeys([c.row for c in program.checks])}
+        texts = {c.row: said(program.name, c.text, sizes) for c in program.all(Check)}
+        failing = [c.row for c in program.checks] + [
+            n.row for d in program.definitions for n in d.value.unique() if isinstance(n, Inside | Fail) and n.row]
+        rows = {row: self.new_row(texts.get(row, "")) for row in dict.fromkeys(failing)}
         for ensure in program.all(Ensure):
             self.require(substitute(ensure.cond, sizes), texts.get(ensure.row, ""), rows.get(ensure.row))
         for d in program.definitions:
@@ -202,8 +212,8 @@ class _Assembling:
         if self.constants and not isinstance(value, Nest):
             value = with_reads(value, lambda r: self.constants.get(r.buffer, r))
         made: Value = substitute(value, sizes)
-        inside = {n: n.replace(row=rows.get(n.row, 0)) for n in made.unique() if isinstance(n, Inside) and n.row}
-        return substitute(made, inside) if inside else made
+        checked = {n: n.replace(row=rows[n.row]) for n in made.unique() if isinstance(n, Inside | Fail) and n.row}
+        return substitute(made, checked) if checked else made
 
     def require(self, cond: Expr, text: str, row: int | None = None) -> None:
         """A condition on sizes that must hold at the call, if it is not known to; `row`: its number, if it has one."""

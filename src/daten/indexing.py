@@ -18,16 +18,19 @@ from .tracing import ACTIVE, formulas_of, made_of_sizes, shape_of
 
 Shape = tuple[int, ...]
 BYTE = bytes(1)                 # of which all elements of an array are that is there for its shape
-COMPARED: dict[str, Callable[[Any, Any], Any]] = {"<": operator.lt, ">": operator.gt, ">=": operator.ge}
+COMPARED: dict[str, Callable[[Any, Any], Any]] = {"<": operator.lt, ">": operator.gt, ">=": operator.ge,
+                                                   "<=": operator.le}
 
 
 @frozen
 class Index:
-    """An index as it is written in a body over `x0` and the arrays `x1`, `x2` …"""
+    """An index as it is written in a body over `x0` and the arrays `x1`, `x2` …, and the statements before that say
+    that its slices are inside."""
 
     code: str
     arrays: tuple[Ref, ...]
     only_sizes: bool                # are the arrays there for their extents alone?
+    before: str
 
 
 def taken(x: Ref, at: Any) -> Ref:
@@ -35,7 +38,7 @@ def taken(x: Ref, at: Any) -> Ref:
     if (mask := _single_mask(at)) is not None:
         return taken(reshaped(x, (1, *x.shape)), np.full(1, mask))
     index = index_of(shape_of(x), at)
-    return body(f"return x0[{index.code}]", [x, *index.arrays])
+    return body(f"{index.before}return x0[{index.code}]", [x, *index.arrays])
 
 
 def broadcast_to_sizes(x: Ref, shape: Sequence[Any]) -> Ref:
@@ -60,10 +63,10 @@ def stored(x: Ref, at: Any, value: Ref) -> Ref:
         like = np.ndarray(x.shape, bool, BYTE, strides=(0,) * len(x.shape))
         value = _fitting(value, like[at].shape)
     if not index.arrays or index.only_sizes:
-        return body(f"result = x0.copy()\nresult[{index.code}] = x{len(index.arrays) + 1}\nreturn result",
-                    [x, *index.arrays, value])
+        return body(f"{index.before}result = x0.copy()\nresult[{index.code}] = x{len(index.arrays) + 1}\n"
+                    f"return result", [x, *index.arrays, value])
     numbers = leaf(np.arange(prod(x.shape), dtype=np.int64).reshape(x.shape))
-    places = body(f"return x0[{index.code}]", [numbers, *index.arrays])
+    places = body(f"{index.before}return x0[{index.code}]", [numbers, *index.arrays])
     value = _fitting(value, places.shape)
     if not prod(places.shape):
         return x
@@ -96,6 +99,7 @@ def index_of(shape: Shape, at: Any) -> Index:
         raise IndexError(f"too many indices: {used} for {len(shape)} axes")
     words: list[str] = []
     arrays: list[Ref] = []
+    before: list[str] = []
     axis, has_positions = 0, False
     for p in parts:
         if p is Ellipsis:
@@ -104,7 +108,11 @@ def index_of(shape: Shape, at: Any) -> Index:
         elif p is None:
             words.append("None")
         elif isinstance(p, slice):
-            words.append(_slice(p, shape[axis], lambda size: _size(size, arrays)))
+            bounds = _slice(p, shape[axis])
+            words.append(":".join([_size(b, arrays) if isinstance(b, SymbolicSize) else "" if b is None else str(b)
+                                   for b in (bounds if bounds[2] is not None else bounds[:2])]))
+            before += [f"assert x0.shape[{axis}] {sign} {number}" for sign, number in _inside(*bounds)
+                       if _surely(shape[axis], sign, number)]
             axis += 1
         elif isinstance(p, SymbolicSize):
             if not -shape[axis] <= p < shape[axis]:
@@ -125,7 +133,8 @@ def index_of(shape: Shape, at: Any) -> Index:
                 axis += 1
     if len(arrays) > 1:
         _check_together([r for r in arrays if r.dtype != "bool"])
-    return Index(", ".join(words) or "...", tuple(arrays), bool(arrays) and not has_positions)
+    return Index(", ".join(words) or "...", tuple(arrays), bool(arrays) and not has_positions,
+                 "".join([f"{each}\n" for each in dict.fromkeys(before)]))
 
 
 def _resolved(part: Any) -> Any:
@@ -197,9 +206,9 @@ def _size(size: SymbolicSize, arrays: list[Ref]) -> str:
     return f"{'-' if below else ''}N{len(arrays)}_0"
 
 
-def _slice(s: slice, extent: Any, of_size: Callable[[SymbolicSize], str]) -> str:
-    """A slice of an axis as text, clipped as by NumPy: a bound beyond the axis is left out, and what takes nothing is
-    `0:0`, so that the text is for all extents with this meaning."""
+def _slice(s: slice, extent: Any) -> tuple[Any, Any, Any]:
+    """A slice of an axis, clipped as by NumPy: a bound that is surely beyond the axis is left out, and what takes
+    nothing is `0:0`, so that it has this meaning for all extents."""
     start, stop, step = [_bound(each) for each in (s.start, s.stop, s.step)]
     if isinstance(step, int) and step == 0:
         raise ValueError("slice step cannot be zero")
@@ -210,14 +219,22 @@ def _slice(s: slice, extent: Any, of_size: Callable[[SymbolicSize], str]) -> str
         lowest, highest = (stop, start) if is_back else (start, stop)
         low, high = (last, first) if is_back else (first, last)
         if _surely(low, ">", end) or _surely(high, "<", 0) or _surely(high, "<", low):
-            return "0:0"
+            return 0, 0, None
         lowest = None if _surely(low, "<", 0) else lowest
         highest = None if _surely(high, ">", end) else highest
         start, stop = (highest, lowest) if is_back else (lowest, highest)
+    return start, stop, step
 
-    def text(bound: Any) -> str:
-        return of_size(bound) if isinstance(bound, SymbolicSize) else "" if bound is None else str(bound)
-    return f"{text(start)}:{text(stop)}" + (f":{text(step)}" if step is not None else "")
+
+def _inside(start: Any, stop: Any, step: Any) -> list[tuple[str, int]]:
+    """What holds of an extent in which a slice of numbers is not clipped. A program for other extents, too, that is
+    told it has the extents of the slice as numbers."""
+    is_back = isinstance(step, int) and step < 0
+    found = [(">=", each + is_back if each >= 0 else -each) for each in (start, stop) if type(each) is int]
+    low, high = (stop, start) if is_back else (start, stop)
+    if type(low) is int and type(high) is int and (low < 0) != (high < 0):
+        found.append((">=", low - high) if high < 0 else ("<=", high - low))
+    return found
 
 
 def _is_inside(start: Any, stop: Any, step: Any, extent: Any) -> bool:
@@ -244,7 +261,7 @@ def _position(bound: Any, extent: Any) -> Any:
 
 def _surely(a: Any, sign: str, b: Any) -> bool:
     """Does a comparison hold, for all values of the sizes that vary? What may differ from call to call is left to the
-    call, which refuses a bound beyond the axis."""
+    call."""
     if a is None or b is None:
         return False
     try:

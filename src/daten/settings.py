@@ -5,6 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from caten.api import FIELDS, options_of
+from caten.attach import runtime_of
+from caten.errors import did_you_mean
 from caten.options import Options
 
 _FORGOTTEN: list[Callable[[], None]] = []                   # what was made with other options
@@ -21,11 +23,16 @@ def options() -> Options:
 def use(runtime: str = "clang", **more: Any) -> None:
     """Compile graphs for this runtime from now on, with options of `caten.compile` such as `config` and `opt`. Every
     graph and every `jit` trace compiled before is dropped, and compiled again when it is needed. TypeError for an
-    unknown option, UsageError E668 for a wrong value."""
+    unknown option, UsageError E668 for a wrong value, E602 for a runtime that there is not, E600 or E601 for a wrong
+    option in `config`."""
     for name in more:
         if name not in FIELDS:
-            raise TypeError(f"use() has no option '{name}'; the options are {', '.join(sorted(FIELDS))}")
-    _CURRENT[:] = [options_of("compile", runtime=runtime, **more)]
+            meant = did_you_mean(name, sorted(FIELDS))
+            raise TypeError(f"use() has no option '{name}'; " + (
+                meant or f"the options are {', '.join(sorted(FIELDS))}"))
+    wanted = options_of("compile", runtime=runtime, **more)
+    runtime_of(wanted)                                      # it is refused here, not at the next value
+    _CURRENT[:] = [wanted]
     for forget in _FORGOTTEN:
         forget()
 

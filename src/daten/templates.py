@@ -18,7 +18,7 @@ from caten.core.program import Buffer, GradientBody, Require, Scalar
 from caten.core.size_formula import conjuncts, evaluate
 from caten.errors import CatenError, did_you_mean, error
 from caten.frontend import operator_library
-from caten.frontend.generic_signature import Tensor, is_value, of_call, tuples
+from caten.frontend.generic_signature import Tensor, is_value, misfit, of_call, tuples
 from caten.frontend.spec_files import SpecText
 from caten.frozen import frozen
 from caten.options import Instance
@@ -32,6 +32,7 @@ from .symbolic_sizes import has_symbolic
 
 Given = tuple[str, tuple[int, ...]]                         # an element type and a shape
 EXPRESSION = "<expression>"                                 # the file of a body of our own
+EXPRESSION_NAME = "Expression"
 MOST_SHAPES = 1024                                          # of the inputs of an operator that are remembered
 Formula = tuple[str, Any, Expr]                             # an input, one of its extents, and its formula
 
@@ -207,8 +208,13 @@ class Declaration:
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    attributes: tuple[str, ...]
+    defaults: tuple[tuple[str, Any], ...]
     generic: tuple[Tensor, ...]
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The names of the attributes."""
+        return tuple([name for name, _ in self.defaults])
 
 
 @cache
@@ -233,7 +239,7 @@ def declaration_of(spec: SpecText, name: str) -> Declaration:
     def read() -> Declaration:
         from caten.frontend.spec import composites_of
         (found,) = [c for c in composites_of(spec, options())[0] if c.name == name]
-        return Declaration(found.inputs, found.outputs, tuple([n for n, _ in found.attributes]), found.generic)
+        return Declaration(found.inputs, found.outputs, found.attributes, found.generic)
     known = _known(spec, name)
     return kept((*known, "declaration"), read) if known else read()
 
@@ -271,6 +277,8 @@ def _of_kinds(spec: SpecText, name: str, inputs: tuple[Given, ...],
         return of_spec(spec, name, of_call(declared.generic, dict(zip(declared.inputs, inputs, strict=False)),
                                            {n: value for n, _, value in attributes}))
     except CatenError as problem:
+        if (said := misfit(problem, declared.defaults, {n: value for n, _, value in attributes})) is not None:
+            raise error("E675", f"{name}: {said}") from None
         raise CatenError(*[replace(d, message=f"{name}: {d.message}") if d.code == "E675" else d
                            for d in problem.diagnostics]) from None
 
@@ -291,9 +299,9 @@ def of_body(code: str, inputs: Sequence[Given]) -> Template:
         return f'"x{n}{{{DTYPES[dtype].numpy}}}[{extents}]"'
     inputs_text = ", ".join([declared(n, *each) for n, each in enumerate(inputs)])
     result = f"y{{{DTYPES[inputs[0][0]].numpy}}}[...]"
-    text = (f'[composite]\nname = "Expression"\ninputs = [{inputs_text}]\noutputs = ["{result}"]\n\n'
+    text = (f'[composite]\nname = "{EXPRESSION_NAME}"\ninputs = [{inputs_text}]\noutputs = ["{result}"]\n\n'
             f"[composite.implementation]\nlang = \"python\"\ncode = '''\n{code}\n'''\n")
-    return of_spec(SpecText(EXPRESSION, text, "toml"), "Expression", Instance((), (), ""))
+    return of_spec(SpecText(EXPRESSION, text, "toml"), EXPRESSION_NAME, Instance((), (), ""))
 
 
 forgotten_by_use(of_spec.cache_clear)

@@ -320,9 +320,9 @@ class Tensor:
 
     def reshape(self, *shape: Any) -> Tensor:
         """The same elements in row-major order, in another shape. One extent may be -1: it follows from the number of
-        elements. ValueError if the number of elements differs."""
+        elements. ValueError if the number of elements differs, TypeError for an extent that is no integer."""
         given = shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence | np.ndarray) else shape
-        wanted = tuple([e if isinstance(e, SymbolicSize) else int(e) for e in given])
+        wanted = tuple([e if isinstance(e, SymbolicSize) else _extent(e) for e in given])
         own = self.shape
         size = prod(own)
         free = [n for n, e in enumerate(wanted) if not isinstance(e, SymbolicSize) and e == -1]
@@ -379,6 +379,14 @@ class Tensor:
                              f"made in no_grad() or from detached tensors, or the parameters have new values since")
         for tensor, g in zip(leaves, gradients(self, leaves, gradient), strict=True):
             tensor.grad = g if tensor.grad is None else tensor.grad + g
+
+
+def _extent(extent: Any) -> int:
+    """An extent of a shape, as a number."""
+    try:
+        return int(extent.__index__())
+    except (AttributeError, TypeError):
+        raise TypeError(f"an extent is an integer, not {extent!r}") from None
 
 
 def realize(*tensors: Tensor) -> None:

@@ -256,7 +256,7 @@ def test_drawn_sizes_are_those_of_their_seed() -> None:
 
 
 def test_programs_of_whole_arrays_give_the_formula_at_drawn_sizes() -> None:
-    for workload in array_programs(5)[:6]:
+    for workload in array_programs(5)[:3]:
         problem = workload.make()
         called(workload.spec, problem)()
         assert problem.error(problem.output) <= problem.tolerance, workload.name

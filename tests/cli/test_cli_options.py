@@ -177,6 +177,33 @@ def test_a_loop_that_keeps_its_order_is_told_with_the_access_that_keeps_it(caten
     assert "; 'i' keeps the order of its iterations, because an index of a store is not one loop" in caten("schedule", "steps.toml", "--explain").out
 
 
+WHOLE = """[composite]
+name = "Embed"
+inputs = ["K{int}[M]", "G{float}[M D]", "T{float}[N D]", "X{float}[M]"]
+outputs = ["T", "Y{float}[M]"]
+[implementation]
+lang = "python"
+code = '''
+Y[:] = np.exp(X)
+%s
+'''
+"""
+
+
+@pytest.mark.parametrize(("body", "told"), [
+    ("np.add.at(T, K, G)", "9:1: warning: Embed: the loop that computes 'T' keeps the order of its iterations: a run-time check costs less in the loop that scatters: T [E945]"),
+    ("np.add.at(T, K, G)\nfor i in range(M):\n    if Y[i] < 2:\n        Y[i] = 2",
+     "9:1: warning: Embed: a loop over whole arrays keeps the order of its iterations: a run-time check costs less in the loop that scatters [E945]"),
+    ("for i in range(M - 1):\n    Y[i + 1] = np.sin(Y[i])\nT[:] = 0", "10:9: warning: Embed: 'i' keeps the order of its iterations: an index of a store is not one loop by itself: (aref Y (+ i 1)) [E945]"),
+    ("H = np.bincount(K, minlength=N)\nT += (H[::-1] * H)[:, None].astype(np.float32)",
+     "2:9: warning: Embed: a loop over whole arrays keeps the order of its iterations: a run-time check costs less in the loop that scatters [E945]"),
+])
+def test_a_statement_over_whole_arrays_that_keeps_its_order_has_its_place(caten: Any, folder: Path, body: str, told: str) -> None:
+    (folder / "embed.toml").write_text(WHOLE % body)
+    found = caten("ir", "embed.toml", "-Wnest", "-o", "-")
+    assert f"embed.toml:{told}" in found.err
+
+
 def test_debug_3_prints_what_was_tried(caten: Any, folder: Path) -> None:
     (folder / "scan.toml").write_text(SCAN)
     assert "not taken: plans of maps" in caten("schedule", "scan.toml", "--debug", "3").err
@@ -187,3 +214,25 @@ def test_strided_without_a_name(caten: Any, folder: Path) -> None:
     result = caten("-fstrided=", "axpy.toml")
     assert result.code == 2
     assert "-fstrided lacks a name" in result.err
+
+
+BLOCKS = """[composite]
+name = "Scores"
+inputs = ["Q{float}[T 64]", "K{float}[T 64]"]
+outputs = ["O{float}[T 64]"]
+[implementation]
+lang = "python"
+code = "return np.exp(Q @ K.T) @ K"
+[schedule]
+fusion = "(rows 16)"
+"""
+
+
+def test_a_request_that_a_device_cannot_meet_is_ignored(caten: Any, folder: Path) -> None:
+    (folder / "scores.toml").write_text(BLOCKS)
+    found = caten("schedule", "scores.toml", "--runtime", "cuda")
+    assert found.code == 0
+    assert "scores.toml:9:11: warning: Scores: (rows 16) is ignored: this device has no kernels of blocks of rows [E946]" in found.err
+    assert "E946" not in caten("schedule", "scores.toml", "--runtime", "cuda", "-Wno-requests").err
+    assert caten("schedule", "scores.toml", "--runtime", "cuda", "-Werror=requests").code == 1
+    assert "E946" not in caten("schedule", "scores.toml").err

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from caten.errors import CatenError
 from daten import Tensor, Var, apply, array_api, jit, nn, no_grad, optim, random, realization
 from daten.models.gpt2 import GPT2, Size
 
@@ -83,14 +82,26 @@ def test_sizes_that_are_equal_in_the_traced_call_stay_apart() -> None:
     assert len(ran) == 1
 
 
-def test_a_bound_that_is_inside_of_some_extents_alone_is_never_clipped() -> None:
-    """x[:4] of n rows: a call with fewer is refused, and gets no result of 4."""
-    once = jit(lambda x: x[:4] * 2, dynamic_shapes={"x": {0: N}})
-    x = np.ones((9, 6), np.float32)
-    for n in (9, 4):
-        np.testing.assert_array_equal(once(x[:n]).numpy(), 2 * x[:4])
-    with pytest.raises(CatenError, match="does not hold"):
-        once(x[:3])
+@pytest.mark.parametrize("function", [
+    lambda x, y: x[:4] * 2, lambda x, y: x[5:] * 2, lambda x, y: (x[-4:] * 2 + y[:4]).sum(axis=0), lambda x, y: x[2:6].sum(),
+    lambda x, y: x[1:4] * y[1:4], lambda x, y: x[:3].reshape(-1), lambda x, y: x[:4] + y[:1], lambda x, y: x[4::-2]])
+def test_a_bound_that_is_inside_of_some_extents_alone_is_clipped_in_the_others(function: Any) -> None:
+    once, ran = traced(function, {"x": {0: N}, "y": {0: N}})
+    draw = np.random.default_rng(0)
+    for n in (9, 4, 3, 7, 2):
+        x, y = (draw.standard_normal((n, 6)).astype(np.float32) for _ in range(2))
+        made, wanted = once(Tensor(x), Tensor(y)), function(x, y)
+        assert made.shape == wanted.shape
+        np.testing.assert_allclose(made.numpy(), wanted, rtol=1e-5, atol=1e-5)
+    assert len(ran) == 1
+
+
+def test_a_slice_that_has_to_be_as_long_as_a_constant_axis_needs_bounds_that_say_so() -> None:
+    x, w = np.ones((9, 6), np.float32), np.ones((4, 2), np.float32)
+    once = jit(lambda x: x[:4].T @ w, dynamic_shapes={"x": {0: Var("n", 4, 99)}})
+    np.testing.assert_array_equal(once(x).numpy(), x[:4].T @ w)
+    with pytest.raises(ValueError, match=r"\(min 4 n\) and 4 have to be equal here|4 and \(min 4 n\) have to be equal"):
+        jit(lambda x: x[:4].T @ w, dynamic_shapes={"x": {0: N}})(x)
 
 
 def test_values_of_0_and_1_that_come_first_are_traced_apart() -> None:

@@ -5,6 +5,7 @@ import gc
 import random
 import re
 from array import array
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 import daten
 import daten.array_api as xp
-from caten.errors import CatenError
+from caten.errors import CatenError, UsageError
 from daten import Tensor, realization, realize
 
 rng = np.random.default_rng(3)
@@ -565,3 +566,36 @@ def test_graphs_have_the_level_that_is_asked_for(opt: int) -> None:
         assert ("vectorize" in operator.schedule) == (opt == 2)
     finally:
         daten.use()
+
+
+@pytest.mark.parametrize(("made", "text"), [
+    (lambda i: i.bincount(5), "bincount: .* is outside [0, 5)"),
+    (lambda i: Tensor(np.array([1, 2])).bincount(3).sum() + i.bincount(5).sum(), "bincount: .* is outside [0, 5)"),
+    (lambda i: daten.nn.Embedding(5, 3)(i + 4), "take: x: index 1 (= (aref index i)) is outside [-5, 5)"),
+    (lambda i: Tensor(np.ones((6, 2))).take(i + 4, axis=0), "take: x: index 1 .* is outside [-size"),
+    (lambda i: Tensor(np.ones((6, 2)))[i + 4], "x[…]: x0: index 1 .* is outside [-size"),
+    (lambda i: Tensor(np.ones((3, 4), np.float32)).cross_entropy(i + 2), "cross_entropy: .*target.* is outside [0, size"),
+    (lambda i: Tensor(np.ones(6)).scatter(i + 4, np.ones(3)), "scatter: .* is outside [-size1, size1)")])
+def test_a_check_of_the_data_names_the_operator_and_the_extent(made: Any, text: str) -> None:
+    pattern = ".*".join([re.escape(part) for part in text.split(".*")])
+    with pytest.raises(CatenError, match=f"^E711: Graph: {pattern}"):
+        made(Tensor(np.array([1, -2, 3]))).numpy()
+
+
+@pytest.mark.parametrize(("given", "error", "text"), [
+    (lambda: daten.use("clagn"), UsageError, "E602: there is no runtime called 'clagn'\n(.*\n)*.*did you mean 'clang'"),
+    (lambda: daten.use("nosuchruntime"), UsageError, "E602: there is no runtime called 'nosuchruntime'"),
+    (lambda: daten.use("clang", config={"NOSUCH": 1}), UsageError, "E600: runtime clang has no option 'NOSUCH'"),
+    (lambda: daten.use("clang", optt=1), TypeError, r"use\(\) has no option 'optt'; did you mean 'opt'")])
+def test_a_wrong_use_is_refused_at_once_and_changes_nothing(given: Callable[[], Any], error: type[Exception], text: str) -> None:
+    before = daten.settings.options()
+    with pytest.raises(error, match=text):
+        given()
+    assert daten.settings.options() is before
+
+
+@pytest.mark.parametrize("shape", [(2.5, 2), ((2.5, 2),), (3.0, 4), ("a", 2), (None, 4)])
+def test_an_extent_is_an_integer(shape: tuple[Any, ...]) -> None:
+    with pytest.raises(TypeError, match=r"an extent is an integer, not (2\.5|3\.0|'a'|None)"):
+        Tensor(np.ones((3, 4))).reshape(*shape)
+    assert Tensor(np.ones((3, 4))).reshape(np.int32(2), np.array(6)).shape == (2, 6)

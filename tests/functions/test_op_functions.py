@@ -441,3 +441,26 @@ def test_a_loop_without_iterations_leaves_what_it_changes_elsewhere(count: int) 
     want = square.T.copy()
     transpose(square)
     np.testing.assert_array_equal(square, want)
+
+
+def ends(x: Any) -> Any:
+    y = np.zeros_like(x)
+    y[-3:] = x[:3]
+    y[5:] += 1
+    return y, x[:5], x[-5:], x[2:100] * 2, x[5::-2], x[1:] - x[:-1], (x[:4] * x[-4:]).sum()
+
+
+@pytest.mark.parametrize("count", [9, 5, 3, 1, 0])
+def test_slices_end_with_the_array(count: int) -> None:
+    x = np.arange(count, dtype=np.float32)
+    for made, wanted in zip(caten.op(ends)(x), ends(x), strict=True):
+        np.testing.assert_array_equal(made, wanted)
+
+
+@pytest.mark.parametrize("shapes", [((3,), (4,)), ((3,), (2, 4)), ((2, 3), (4,)), ((2, 3), (4, 5)), ((2, 1, 3), (4, 5)), ((), (3,)), ((0,), (3,))])
+def test_kronecker_products(shapes: tuple[tuple[int, ...], ...]) -> None:
+    x, y = (np.arange(1, 1 + np.prod(shape), dtype=np.float32).reshape(shape) for shape in shapes)
+
+    def kron(x: Any, y: Any) -> Any:
+        return np.kron(x, y)
+    np.testing.assert_array_equal(caten.op(kron)(x, y), np.kron(x, y))

@@ -92,7 +92,7 @@ def test_windows_with_a_step_are_in_phases() -> None:
     assert merged == "(compute f32 ((i N) (j C) (k H) (l W)) (read v0 (mod k 2) (mod l 2) i j (floordiv k 2) (floordiv l 2)))"
 
 
-@pytest.mark.slice(3)
+@pytest.mark.slice(5)
 @pytest.mark.slow
 @pytest.mark.parametrize(("call", "sizes"), [
     ("conv2d(x, f, stride=[2, 2], padding=[1, 1])", "C = 2, H = 7, W = 8, K = 3, L = 3"), ("conv2d(x, f, stride=[3, 2], padding=[0, 2])", "C = 2, H = 10, W = 7, K = 5, L = 3"),

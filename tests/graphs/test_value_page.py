@@ -120,6 +120,26 @@ def marked(elements: Elements) -> set[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("names", "clicked", "value", "kernels"), [
+    (("softmax",), "#kernels code", "0.v2", ["marked", ""]),                                # a member of a kernel
+    (("axpy", "layernorm"), "#kernels p", "1.v1", ["", "", "marked", ""]),                  # a kernel
+    (("softmax",), "#source .line", "0.v1", ["marked", ""])])                               # a line of C
+def test_a_click_on_a_kernel_or_a_line_marks_its_values(names: tuple[str, ...], clicked: str, value: str, kernels: list[str],
+                                                        tool: Callable[[str], str], tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    click = f"""const clicked = document.querySelector('{clicked}[data-values~="{value}"]');
+        clicked.id = "clicked"; clicked.dispatchEvent(new MouseEvent("click", {{ bubbles: true }}));"""
+    file.write_text(made(*names).replace("</body>", f"<script>{click}</script></body>"))
+    elements = opened(tool("chromium"), file, tmp_path)
+    named = [(e[0], set(e[2]["data-values"].split()), "marked" in e[2].get("class", "").split()) for e in elements.found if "data-values" in e[2]]
+    chosen = next(set(e[2]["data-values"].split()) for e in elements.found if e[2].get("id") == "clicked")
+    assert value in chosen
+    assert all(is_marked == bool(chosen & values) for _, values, is_marked in named)
+    assert {section for section, _, is_marked in named if is_marked} == {"values", "kernels", "source"}
+    assert [e[2].get("class", "") for e in elements.found if e[1] == "article"] == kernels
+
+
+@pytest.mark.slow
 def test_a_click_on_a_value_marks_its_kernel_and_its_lines(tool: Callable[[str], str], tmp_path: Path) -> None:
     file, text = tmp_path / "softmax.html", made("softmax")
     click = """<script>document.querySelector('svg [data-values="0.v1"]').dispatchEvent(new MouseEvent("click", { bubbles: true }));</script></body>"""

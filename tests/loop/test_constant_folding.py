@@ -28,3 +28,11 @@ def test_other_maxima_stay(fn: str, other: float, dtype: str) -> None:
     given: Expr = Op(fn, (Var("x", dtype), number(other, dtype)))
     assert fold(given) is given
     assert not isinstance(given, Const)
+
+
+@pytest.mark.parametrize("z", [0j, 3 + 4j, complex(math.inf, 0.0), complex(math.nan, 1.0)])
+@pytest.mark.parametrize(("fn", "operands"), [("abs", 1), ("real", 1), ("imag", 1), ("neg", 1), ("conj", 1), ("sqrt", 1), ("eq", 2), ("ne", 2), ("add", 2), ("mul", 2), ("div", 2)])
+@pytest.mark.parametrize("dtype", ["c64", "c128"])
+def test_operators_of_complex_constants_stay(fn: str, operands: int, z: complex, dtype: str) -> None:
+    given = Op(fn, (Const(z, dtype),) * operands)
+    assert fold(given) is given

@@ -82,9 +82,9 @@ def test_what_is_said_to_do_nothing_does_nothing(path: Path, monkeypatch: pytest
                 assert old.tobytes() == arguments[n].tobytes(), (size, n, code)
 
 
-@pytest.mark.slice(2)
+@pytest.mark.slice(4)
 @pytest.mark.parametrize("runtime", ["clang", "gcc", "numpy"])
-@pytest.mark.parametrize("opt", [0, 2])
+@pytest.mark.parametrize("opt", [2, 0])
 @pytest.mark.slow
 def test_empty_arrays_of_many_rows_take_no_time(runtime: str, opt: int) -> None:
     ops = caten.compile([GEMM, COPY, THIRD, SCRATCH], runtime=runtime, opt=opt)
@@ -115,6 +115,7 @@ def call(function: Any, *sizes: int, pointers: int) -> int:
     return int(function(*[ctypes.c_void_p(None)] * pointers, *map(ctypes.c_int64, sizes)))
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("config", [(), (("OMP", "1"),)])
 @pytest.mark.slow
 def test_from_c_an_idle_call_asks_for_no_memory(tmp_path: Path, config: Any) -> None:

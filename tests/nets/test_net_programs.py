@@ -14,7 +14,7 @@ from caten.tensor import canonical_values
 from random_programs import FEATURES
 
 PARTS, NIGHTLY = 10, 500                         # a part is a test: so many programs each in a nightly run
-SLICE, BY_DAY = 6, (0, 1)                       # and in every run: at -O0, and at -O2 with one to three threads
+SLICE, BY_DAY = 4, (0, 1)                       # and in every run: at -O0, and at -O2 with one to three threads
 BATCH = 25                                       # programs to a library
 WAYS = ("numpy", "python", "loops", "around", "renamed", "permuted", "reordered", "numbers", "scalars", "lets", "shuffled")
 

@@ -42,7 +42,7 @@ PLAIN = ("attention", "convolutions", "linear_algebra", "pooling", "products", "
 SLOW = ("rejection",)
 
 
-@pytest.mark.slice(6)
+@pytest.mark.slice(8)
 @pytest.mark.parametrize("family", [f for f in FAMILIES if f not in SLOW])
 def test_the_cases_of_a_family(family, nightly):
     """Of every sixteenth operator, from another one in each family; fewer of those that take seconds to compile."""

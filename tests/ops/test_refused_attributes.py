@@ -1,6 +1,7 @@
 """Values of attributes that an operator does not know are refused at the call, with the values that it knows."""
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -77,3 +78,29 @@ def test_every_loss_knows_its_reductions(entry: library.Entry) -> None:
     inputs = [Tensor(np.zeros([2] * rank, kind)) for rank, kind in zip(ranks, kinds, strict=True)]
     with pytest.raises(CatenError, match=rf"E675: {entry.name}: reduction is 'avg', and has to be 'mean', 'sum' or 'none'"):
         apply(entry.name, *inputs, reduction="avg")
+
+
+IMAGES = np.ones((1, 2, 6, 6), np.float32)
+MISFITS = [
+    ("max_pool2d", (IMAGES,), {"kernel": 2}, "the attribute 'kernel' is 2, and has to be a list of 2, such as [2, 2]"),
+    ("max_pool2d", (IMAGES,), {"kernel": (2,)}, "the attribute 'kernel' is [2], and has to be a list of 2, such as [2, 2]"),
+    ("avg_pool2d", (IMAGES,), {"stride": 3}, "the attribute 'stride' is 3, and has to be a list of 2, such as [3, 3]"),
+    ("max_pool1d", (IMAGES[0],), {"kernel": 2}, "the attribute 'kernel' is 2, and has to be a list of 1, such as [2]"),
+    ("conv2d", (IMAGES, IMAGES), {"padding": 1}, "the attribute 'padding' is 1, and has to be a list of 2, such as [1, 1]")]
+
+
+@pytest.mark.parametrize(("name", "inputs", "attributes", "text"), MISFITS)
+def test_a_number_in_the_place_of_a_list_is_refused_by_its_name(name: str, inputs: tuple[Any, ...], attributes: dict[str, Any], text: str) -> None:
+    with pytest.raises(CatenError, match=f"^E675: {name}: {re.escape(text)}$"):
+        apply(name, *map(Tensor, inputs), **attributes)
+    with pytest.raises(CatenError, match=f"^E675: {name}: {re.escape(text)}$"):
+        getattr(caten.ops, name)(*inputs, **attributes)
+
+
+def pooled(x: Any) -> Any:
+    return max_pool2d(x, kernel=3)      # type: ignore[name-defined]  # noqa: F821
+
+
+def test_in_a_body_it_is_refused_at_the_call() -> None:
+    with pytest.raises(CatenError, match=r"E314: max_pool2d: the attribute 'kernel' is 3, and has to be a list of 2, such as \[3, 3\]"):
+        caten.op(pooled)(IMAGES)

@@ -44,6 +44,25 @@ def test_a_negative_target_of_a_margin_fails() -> None:
         apply("multi_margin_loss", Tensor(X), Tensor(np.array([0, -1, 3]))).numpy()
 
 
+def test_a_target_of_many_that_is_no_class_fails() -> None:
+    def loss(target: list[list[int]]) -> Tensor:
+        return apply("multilabel_margin_loss", Tensor(X), Tensor(np.array(target)))
+    rows = [[0, -1, 9, 9], [3, 2, -1, -9], [-1, 4, 4, 4]]         # what is after a negative one is not looked at
+    np.testing.assert_allclose(loss(rows).numpy(), loss([[0, -1, 0, 0], [3, 2, -1, -1], [-1, 0, 0, 0]]).numpy())
+    with pytest.raises(CatenError, match=r"E711: .*multilabel_margin_loss: .*target.* is outside \["):
+        loss([[0, 4, -1, -1], *rows[1:]]).numpy()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int64", "uint8"])
+def test_one_of_no_class_fails(dtype: str) -> None:
+    made = apply("one_hot", Tensor(np.array([2, 0, 4], dtype)), depth=5)
+    np.testing.assert_array_equal(made.numpy(), np.eye(5, dtype=np.float32)[[2, 0, 4]])
+    wrong = (5, 100, 255) if dtype == "uint8" else (5, 100, -1)
+    for each in wrong:
+        with pytest.raises(CatenError, match=r"E711: .*one_hot: .*index.* is outside \["):
+            apply("one_hot", Tensor(np.array([2, each], dtype)), depth=5).numpy()
+
+
 @pytest.mark.parametrize("opt", [0, 1, 2])
 @pytest.mark.parametrize("code", ["np.arange(C)[t]", "np.arange(C)[np.where(t < 0, 0, t)] + 1"])
 def test_an_index_of_a_range_is_checked(code: str, opt: int) -> None:

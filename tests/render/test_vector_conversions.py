@@ -71,6 +71,7 @@ def test_every_type_from_every_type(compiler: str, lanes: int, march: str, tmp_p
 
 def test_gcc_widens_and_narrows_by_one_instruction() -> None:
     assert gnu_conversion("i8", "f32", 16) == gnu_conversion("i8", "i32", 16)
+    assert gnu_conversion("i4", "f32", 16) == gnu_conversion("i8", "i32", 16)
     assert gnu_conversion("i8", "i32", 4) is None
     assert gnu_conversion("f32", "f64", 8) is None
 

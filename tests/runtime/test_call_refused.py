@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from native_calls import FILL, FILL_C, SCALE, SCALE_C, Native, matrices, one, refused
 
+import caten
 from caten.errors import CatenError, OutOfMemory
 from caten.runtime.call import Operator
 
@@ -69,3 +70,20 @@ def test_memory_that_cannot_be_had(gemm: Operator, native: Native) -> None:
     assert caught.value.diagnostics[0].code == "E712"
     fill = one(native, FILL_C, FILL)
     refused("E712", "Y of shape", lambda: fill(1, True, 0, N=1 << 40))
+
+
+@pytest.mark.parametrize(("body", "told"), [
+    ("Y = X[np.arange(M), L]", r"X: index 2 \(= \(aref L i\)\) is outside \[\(- N\), N\)"),
+    ("Y = X[L, 0]", r"X: index 1 \(= \(aref L i\)\) is outside \[\(- M\), M\)"),
+    ("Y = np.take_along_axis(X, L[:, None], 1)[:, 0]", r"X: index 2 \(= \(aref L i\)\) is outside \[\(- N\), N\)"),
+    ("Y[:] = 0; np.maximum.at(Y, L, X[:, 0])", r"Y: index 1 \(= \(aref L i\w*\)\) is outside \[\(- M\), M\)"),
+    ("for i in range(M):\n  Y[i] = X[i, L[i]]", r"X: index 2 \(= \(aref L i\)\) is outside \[\(- N\), N\)")])
+def test_an_index_from_the_end_is_told_as_it_is_written(body: str, told: str) -> None:
+    """At -O0 as at -O2."""
+    text = f"[composite]\nname = 'Pick'\ninputs = ['X{{float}}[M N]', 'L{{int}}[M]']\noutputs = ['Y{{float}}[M]']\n[implementation]\nlang = 'python'\ncode = '''\n{body}\n'''"
+    for opt in (0, 1, 2):
+        pick = caten.compile(text, opt=opt)
+        for label in (9, -9):
+            with pytest.raises(caten.CatenError, match=f"E711: Pick: .*{told}"):
+                pick(np.ones((3, 4), np.float32), np.array([0, label, -1]))
+        assert pick(np.ones((3, 4), np.float32), np.array([0, -2, 2])).max() == 1

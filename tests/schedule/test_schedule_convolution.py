@@ -191,6 +191,7 @@ def test_few_registers_have_the_pixels_in_vectors() -> None:
     assert not any(step[0] == "specialize" and step[3] == "v" for step in taken(scheduled(windows("avx2"))).steps)
 
 
+@pytest.mark.slice(3)
 @pytest.mark.slow
 @pytest.mark.parametrize(("threads", "images", "filters", "weight"), [(False, 5, 32, np.inf), (True, 1, 130, 1.0)])
 @pytest.mark.parametrize("code", ["np.maximum(conv2d(X, F, padding=(1, 1)) + b[:, None, None], 0)", "conv2d(X, F, padding=(1, 1))"])

@@ -61,6 +61,7 @@ def test_a_butterfly_that_leaves_its_array_fails(w: tuple[int, ...]) -> None:
         caten.compile(BUTTERFLIES)(np.array(w), np.zeros(16, np.float32))
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("w", [(-1, 5, 2), (0, 40, 2), (2**31 - 1, 1, 0), (-2**31, 1, 2**31 - 1)])
 def test_a_butterfly_without_iterations_reads_nothing(w: tuple[int, ...]) -> None:
     expected = np.zeros(16) if w[1] else np.ones(16)

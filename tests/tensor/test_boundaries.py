@@ -4,9 +4,14 @@ from __future__ import annotations
 import pytest
 from test_fusion import PROGRAMS, SUM, raised
 
-from caten.tensor.boundaries import line_of
+from caten import driver, loading
+from caten.frontend.spec_files import SpecText
+from caten.options import Options
+from caten.tensor.blocks_of_rows import boundaries
+from caten.tensor.boundaries import line_of, told
 from caten.tensor.fusion import boundaries_of, kernels_of
 from caten.tensor.kernels import names_of, reads_of_kernel
+from caten.tensor.values import TensorProgram
 
 T = "(local t f32 (N M) scratch) (for i 0 N 1 serial (for j 0 M 1 serial (setf (aref t i j) (exp (aref C j i)))))"
 CASES = {
@@ -51,3 +56,34 @@ def test_every_value_that_another_kernel_reads_has_a_reason(name: str) -> None:
     found = boundaries_of(program)
     assert {(b.source, next(k for k in kernels if b.reader in names_of(k))) for b in found} == crossing
     assert (len(kernels) == 1) == (not found)
+
+
+ATTENTION = """[composite]
+name = "Attention"
+inputs = ["Q{float}[T 64]", "K{float}[T 64]", "V{float}[T 64]"]
+outputs = ["O{float}[T 64]"]
+[implementation]
+lang = "python"
+code = '''
+S = Q @ K.T
+E = np.exp(S - S.max(axis=-1, keepdims=True))
+return E @ V
+'''
+"""
+BLOCKS = "a device with groups of threads has no kernels of blocks of rows, where they would be together"
+CONTRACTION = "a contraction is not computed again, and shares a kernel with its epilogue only"
+
+
+@pytest.mark.parametrize(("runtime", "text", "reasons"), [
+    ("clang", ATTENTION, {}),
+    ("cuda", ATTENTION, {"v0": BLOCKS, "v2": BLOCKS}),
+    ("opencl", ATTENTION.replace("E @ V", "E @ V @ R").replace('"V{', '"R{float}[64 64]", "V{'), {"v0": BLOCKS, "v2": BLOCKS, "v3": CONTRACTION}),
+    ("opencl", ATTENTION.replace("64", "1024"), {"v0": CONTRACTION, "v2": "an operand of a contraction costs 11, more than 2"}),
+    ("clang", ATTENTION.replace("64", "1024"), {"v0": CONTRACTION, "v2": "an operand of a contraction costs 11, more than 2"})])
+def test_reasons_of_devices(runtime: str, text: str, reasons: dict[str, str]) -> None:
+    """What a CPU would have in blocks of rows is told as such, and nothing else is."""
+    options = Options(runtime=runtime)
+    (program,) = loading.load_programs(SpecText("attention.toml", text, "toml"), options)
+    values = driver.advance(program, "tensor", options)
+    assert isinstance(values, TensorProgram)
+    assert {b.source: told(b.why, b.source, b.reader) for b in boundaries(values)} == reasons

@@ -50,7 +50,7 @@ RAISED = {
             "(define v0 (reduce bool () ((p N)) or (< 0 M) (or (< (read k p) 0) (<= K (read k p)))))",
             "(define v1 (compute f32 ((i M) (j N)) (read A i (inside (read k j) K @1))))", "(fail-if (read v0) @1)"]),
     "under a condition": ("(for i 0 N 1 serial (if (< (aref x i) 0.0) ((setf (aref y i) (aref x (aref k i))))))", [
-        f"(define v0 (reduce bool () ((p N)) or true (where (< (read x p) 0.0) {OUTSIDE} false)))",
+        f"(define v0 (reduce bool () ((p N)) or true (and (< (read x p) 0.0) {OUTSIDE})))",
         "(define v1 (compute f32 ((i N)) (where (< (read x i) 0.0) (read x (inside (read k i) N @1)) (read y i))))",
         "(fail-if (read v0) @1)"]),
     "under a condition on the loop": ("(for i 0 N 1 serial (if (< i K) ((setf (aref y i) (aref x (aref k i))))))", [
@@ -62,7 +62,7 @@ RAISED = {
         "(define v2 (compute f32 ((i N)) (+ (read y i) (read v1 i))))", "(fail-if (read v0) @1)"]),
     "a choice that the body makes needs none": (
         "(for i 0 N 1 serial (setf (aref y i) (where (where (<= 0 (aref k i)) (< (aref k i) N) false) (aref x (aref k i)) 0.0)))",
-        ["(define v0 (compute f32 ((i N)) (where (where (<= 0 (read k i)) (< (read k i) N) false) (read x (read k i)) 0.0)))"]),
+        ["(define v0 (compute f32 ((i N)) (where (and (<= 0 (read k i)) (< (read k i) N)) (read x (read k i)) 0.0)))"]),
     "an affine index under a condition that reads": (
         "(for i 0 N 1 serial (setf (aref y i) (where (<= 1 i) (aref x (- (aref k (- i 1)) 1)) 0.0)))", [
             "(define v0 (reduce bool () ((p N)) or (<= 1 p) (or (< (- (where (<= 1 p) (read k (- p 1)) 0) 1) 0) (<= N (- (where (<= 1 p) (read k (- p 1)) 0) 1)))))",

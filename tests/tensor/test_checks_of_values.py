@@ -45,7 +45,7 @@ def index_checks(op: OpProgram) -> list[str]:
 def test_a_gather_has_its_check_as_a_value() -> None:
     op = checked(spec("return np.exp(X[k])"))
     assert op.first(Body) is None
-    assert index_checks(op) == ["X: index 1 (= (aref k i)) is outside [(- M), M)"]
+    assert index_checks(op) == ["X: index 1 (= (aref k i)) is outside [-M, M)"]
     (row,) = [c.row for c in op.all(FailIf)]
     assert f"(inside (where (< (read k i) 0) (+ (read k i) M) (read k i)) M {row})" in show(op)
     assert [show(c.cond) for c in op.all(Ensure) if c.row == row] == ["(or (or (<= 1 M) (<= T 0)) (<= N 0))"]
@@ -64,7 +64,7 @@ def test_the_number_of_checks(code: str, checks: int) -> None:
 
 def test_a_computed_index_is_said_by_its_formula() -> None:
     (text,) = index_checks(checked(spec("return X[k + 1]")))
-    assert text == "X: index 1 (= (+ (aref k i) 1)) is outside [(- M), M)"
+    assert text == "X: index 1 (= (+ (aref k i) 1)) is outside [-M, M)"
 
 
 @pytest.mark.parametrize(("code", "shape"), [("return X[1:]", "(- M 1) N"), ("return X[::-1] + X", "M N")])

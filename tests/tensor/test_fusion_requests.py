@@ -1,6 +1,8 @@
 """[schedule] fusion: what shares a kernel by request, and requests that are refused."""
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from test_fusion import PROGRAMS, results
@@ -9,7 +11,7 @@ from test_raising import op
 from caten import driver, loading
 from caten.core.program import Fusion, resolve
 from caten.core.text import read, show
-from caten.errors import CatenError
+from caten.errors import CatenError, Diagnostic
 from caten.frontend.spec_files import SpecText
 from caten.loop.statements import LoopProgram
 from caten.options import Options
@@ -179,6 +181,20 @@ def test_variables_of_a_body_over_whole_arrays_have_their_names(request_: str) -
     np.testing.assert_allclose(arrays["O"], e / e.sum(axis=-1, keepdims=True) @ v, rtol=1e-5)
 
 
+@pytest.mark.parametrize(("request_", "near"), [("(keep e)", "did you mean 'E'? The"), ("(together Sum P)", "the")])
+def test_a_name_that_is_not_known_has_those_that_are(request_: str, near: str) -> None:
+    (program,) = loading.load_programs(SpecText("attention.toml", ATTENTION % request_, "toml"), Options())
+    with pytest.raises(CatenError) as refused:
+        driver.advance(program, "tensor", Options())
+    (told,) = refused.value.diagnostics
+    known = [*(["P"] if "P)" in request_ else []), "O", *"SEP", *[f"v{n}" for n in range(6)]]
+    assert told.code == "E473"
+    assert told.hint == f"{near} values are {', '.join(dict.fromkeys(known))}; caten ir shows them"
+    for name in known:
+        (program,) = loading.load_programs(SpecText("attention.toml", ATTENTION % f"(keep {name})", "toml"), Options())
+        driver.advance(program, "tensor", Options())
+
+
 def test_a_value_between_is_named() -> None:
     (program,) = loading.load_programs(SpecText("attention.toml", ATTENTION % "(together E O)", "toml"), Options())
     with pytest.raises(CatenError, match=r"E473: \(together E O\): v2 \(E\) is read by v3, v4, and none of them is in the kernel of v5 \(O\)"):
@@ -193,3 +209,33 @@ def test_what_is_kept_has_memory_of_its_own() -> None:
     assert [names_of(k) for k in kernels_of(values)] == [("v0",), ("v1",)]
     assert "(local P f32 (T D) scratch)" in show(lower(values))
     assert "scratch" not in show(lower(values.without(Fusion)))
+
+
+@pytest.mark.parametrize("runtime", ["cuda", "opencl", "metal"])
+@pytest.mark.parametrize("requests", ["(rows 32)", "(whole S)", "(online S 256)", "(online E 256) (rows 16)", "(rows 16) (together S E)"])
+def test_devices_ignore_requests_to_blocks_with_a_warning(requests: str, runtime: str) -> None:
+    def loops(text: str) -> tuple[str, list[Diagnostic]]:          # without the names of values, which requests may change
+        heard: list[Diagnostic] = []
+        options = Options(runtime=runtime, opt=1)
+        (program,) = loading.load_programs(SpecText("attention.toml", text, "toml"), options)
+        _, _, kernels = show(driver.advance(program, "loop", options, heard.append)).partition("(kernel")
+        return re.sub(r"\b([SE]|v[0-9]+)(_[0-9])?\b", "v", kernels), heard
+    text = ATTENTION.replace("T D]", "T 64]") % requests
+    made, heard = loops(text)
+    told = [r for r in requests.replace(") (", ")|(").split("|") if "together" not in r]
+    assert [(d.code, d.message.split(" is")[0]) for d in heard] == [("E946", f"Attention: {r}") for r in told]
+    assert all(d.place is not None and d.place.line == text[:text.index(r)].count("\n") + 1 for d, r in zip(heard, told, strict=True))
+    want, none = loops(text.replace(requests, "(together S E)" if "together" in requests else ""))
+    assert made == want
+    assert not none
+    with pytest.raises(CatenError, match=r"E473: \(whole Z\): there is no value 'Z'"):
+        loops(text.replace(requests, "(whole Z)"))
+
+
+def test_devices_refuse_what_is_refused_elsewhere() -> None:
+    spec = ATTENTION.split("code =")[0] + "code = 'return np.exp(Q) + V * K'\n[schedule]\nfusion = \"(rows 32)\"\n"
+    for runtime in ("clang", "cuda"):
+        options = Options(runtime=runtime)
+        (program,) = loading.load_programs(SpecText("sum.toml", spec, "toml"), options)
+        with pytest.raises(CatenError, match=r"E473: \(rows 32\): no kernel runs in blocks of rows"):
+            driver.advance(program, "loop", options)

@@ -1,6 +1,8 @@
 """The layers of GPT-2 as composites that call composites: few kernels however many layers, and what NumPy gives."""
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from benchmarks.gpt2 import shapes, spec
@@ -23,6 +25,21 @@ def test_any_number_of_layers_has_the_same_kernels_and_the_same_memory() -> None
     assert len(few.kernels) == len(many.kernels) <= 12
     assert len(many.kernels) + len(many.all(Repeat)) == 12 / 3 * (len(few.kernels) + len(few.all(Repeat)))
     assert layout(few).shared is layout(many).shared
+
+
+@pytest.mark.nightly
+def test_the_time_of_all_passes_grows_less_than_the_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """48 layers take at most 4.6 times as long as 12, on one core."""
+    monkeypatch.setattr("caten.cores.available", lambda: 1)
+
+    def seconds(layers: int) -> float:
+        start = time.process_time()
+        planned = lowered(spec(layers), opt=2, name="Layers")
+        assert len(planned.kernels) <= 12
+        return time.process_time() - start
+    seconds(2)
+    few = min(seconds(12), seconds(12))
+    assert seconds(48) <= 4.6 * few
 
 
 def normalised(x: Array, g: Array, b: Array) -> Array:

@@ -158,6 +158,37 @@ def test_numbers(name: str, opt: int) -> None:
             check(operator, name, arguments(name, sizes, special=True))
 
 
+SPECIAL = ("softmax of rows", "softmax of columns", "softmax of the middle of 3", "log-softmax", "logsumexp", "logsumexp of columns", "layer norm", "rms norm", "batch norm", "argmax",
+           "argmin of columns")
+
+
+def with_specials(x: np.ndarray) -> list[np.ndarray]:
+    """An array with infinities of either sign and NaN in some rows, with rows that are masked whole, and all of one kind."""
+    rng, made = np.random.default_rng(x.size), []
+    for kinds in ([np.inf], [-np.inf], [np.nan], [np.inf, -np.inf], [np.inf, np.nan, -np.inf]):
+        some = np.round(x)
+        for row in some.reshape(-1, x.shape[-1])[::2]:
+            row[rng.integers(0, len(row), 2)] = rng.choice(kinds, 2)
+        made.append(some)
+    masked = x.copy()
+    masked.reshape(-1, x.shape[-1])[::3] = -np.inf                       # rows
+    masked[..., ::4] = -np.inf                                           # and columns
+    return [*made, masked, *[np.full_like(x, each) for each in (np.inf, -np.inf, np.nan)]]
+
+
+@pytest.mark.slice(3)
+@pytest.mark.parametrize("name", SPECIAL)
+def test_infinities_nan_and_rows_that_are_masked_whole(name: str) -> None:
+    """What is fused has the same infinities and NaN as the loops as written, and as NumPy."""
+    plain, fast = caten.compile(spec_of(name), opt=0), caten.compile(spec_of(name), opt=2)
+    for sizes in SIZES[:2]:
+        first, *others = arguments(name, sizes)
+        for x in with_specials(first):
+            (wanted,) = in_numpy(name, [x, *others])
+            for found in (plain(x, *others), fast(x, *others)):
+                np.testing.assert_allclose(found, wanted, rtol=2e-4, atol=2e-5)
+
+
 @pytest.mark.parametrize("name", ["softmax of rows", "softmax of columns", "softmax of axis 1 of 4", "batch norm, channels last",
                                   "layer norm", "argmax"])
 def test_no_elements(name: str) -> None:

@@ -11,6 +11,7 @@ WARNINGS: dict[str, tuple[str, ...]] = {
     "cache": ("E650", "E651"),
     "records": ("E652", "E653"),
     "plans": ("E942", "E943"),
+    "requests": ("E946",),
     "scalar": ("E944",),
     "nest": ("E945",),
 }

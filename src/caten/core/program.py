@@ -190,8 +190,9 @@ class Target(Fact, head="target"):
 
 class At(Fact, head="at"):
     """`(at 8 17 "(aref A i p)")`: the first position of this access or statement in the source file. For a loop, the
-    text is its variable; for the name of the operator, `(op Gemm)`; for a test case, `(case "small")`. Since it is
-    text, a pass that renames or removes the node does not change it."""
+    text is its variable; for an array that a statement over whole arrays sets, `(array T)`; for the name of the
+    operator, `(op Gemm)`; for a test case, `(case "small")`. Since it is text, a pass that renames or removes the node
+    does not change it."""
 
     line: int
     column: int
@@ -201,6 +202,11 @@ class At(Fact, head="at"):
     def of(cls, line: int, column: int, node: Node) -> At:
         """The position of a node."""
         return cls(line, column, flat(form_of(node)))
+
+    @classmethod
+    def of_array(cls, line: int, column: int, name: str) -> At:
+        """The position of the statement over whole arrays that sets an array."""
+        return cls(line, column, flat(("array", name)))
 
 
 class Check(Fact, head="check"):
@@ -312,6 +318,13 @@ class Fusion(Fact, head="fusion"):
         return cls(tuple([tuple([str(word) for word in request]) for request in form[1:]]))
 
 
+class Variables(Fact, head="variables"):
+    """`(variables S E)`: the variables of a body over whole arrays, if there are requests to fusion, which may name
+    them."""
+
+    names: tuple[str, ...]
+
+
 class Program(Node):
     """Base of the three levels: a name and clauses. `Fact` clauses survive every stage."""
 
@@ -351,6 +364,10 @@ class Program(Node):
     def place(self) -> Place | None:
         """Where in the source file the operator is named."""
         return self.place_of(flat(("op", self.name)))
+
+    def place_of_array(self, name: str) -> Place | None:
+        """Where in the source file the statement over whole arrays is that sets an array."""
+        return self.place_of(flat(("array", name)))
 
     def place_of(self, what: str) -> Place | None:
         """Where in the source file this was written, if that is known; `what` as the `At` calls it."""

@@ -1,7 +1,7 @@
 """Bodies over whole arrays, in Python and in Lisp, as values."""
 from __future__ import annotations
 
-from ..core.program import Fusion
+from ..core.program import At, Fusion, Variables
 from ..tensor.canonical_values import canonical_values
 from ..tensor.fusion_requests import names_in
 from ..tensor.index_maps import axes_of
@@ -37,8 +37,11 @@ def array_body(composite: Composite, composites: Composites) -> Lowered:
     named = _named(found.definitions, [*kept, *[(o.name, o.value) for o in found.outputs]])
     whole = without_unit_axes(start.adding(*named, *found.definitions, *found.outputs), table.axis_names)
     program = canonical_values(whole.adding(*([Fusion(tuple([("keep", name) for name, _ in kept]))] if kept else [])))
-    return Lowered((), (), tuple([c.cond for c in found.conditions]),
-                   values=program.without(Fusion).adding(*found.conditions))
+    variables = [Variables(tuple([name for name, _ in found.variables]))] if asked else []
+    made = {at.what: at for at in found.positions}
+    positions = tuple([At.of_array(at.line, at.column, o.name) for o in found.outputs if (at := made.get(o.value))])
+    return Lowered((), positions, tuple([c.cond for c in found.conditions]),
+                   values=program.without(Fusion).adding(*found.conditions, *variables))
 
 
 def _named(definitions: tuple[Define, ...], names: list[tuple[str, str]]) -> list[Named]:

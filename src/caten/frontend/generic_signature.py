@@ -15,7 +15,7 @@ from typing import Any
 import tomli
 
 from ..core.dtypes import DTYPES, SPELLINGS
-from ..errors import Place, did_you_mean, error
+from ..errors import CatenError, Place, did_you_mean, error
 from ..frozen import frozen
 from ..options import Instance
 
@@ -231,6 +231,22 @@ def attributes(texts: Sequence[tuple[str, Place]], instance: Instance | None) ->
                         hint=did_you_mean(name, list(found)) or f"there are {', '.join(found) or 'none'}")
         found[name] = value
     return tuple(found.items())
+
+
+def misfit(problem: CatenError, defaults: Iterable[tuple[str, Any]], given: Mapping[str, Any]) -> str | None:
+    """What a failing body says of its lists, in words of the attributes: which one is a number, or a list of another
+    length, where its default is a list; one without a default is as long as the others. None if it is not that."""
+    if problem.diagnostics[0].code not in ("E311", "E312", "E323"):
+        return None
+    known = dict(defaults)
+    lists = {name: value for name, value in known.items() if isinstance(value, tuple)}
+    for name, value in given.items():
+        wanted = lists.get(name) if known.get(name) is not None else next(iter(lists.values()), None)
+        if wanted is not None and value is not None and (not isinstance(value, tuple) or len(value) != len(wanted)):
+            form = wanted if isinstance(value, tuple) else (value,) * len(wanted)
+            return (f"the attribute '{name}' is {list(value) if isinstance(value, tuple) else value}, and has to be a "
+                    f"list of {len(wanted)}, such as {list(form)}")
+    return None
 
 
 def value_of(text: str, place: Place | None) -> Any:

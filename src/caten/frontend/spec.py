@@ -13,7 +13,7 @@ import tomli
 
 from ..core.dtypes import DTYPES
 from ..core.node import Node
-from ..core.program import At, Attribute, Doc, Outputs, Require, Signature, Size, Source
+from ..core.program import At, Attribute, Doc, Outputs, Require, Signature, Size, Source, Variables
 from ..core.text import flat, read_forms, show
 from ..errors import CatenError, Diagnostic, PartlyRefused, Place, error, gather, in_file_order
 from ..loop.statements import ExternCall, If
@@ -470,5 +470,5 @@ def _program(composite: Composite, lowered: Lowered) -> OpProgram:
     clauses += [Require(condition) for condition in dict.fromkeys((*composite.conditions, *lowered.requirements))]
     named = At(composite.name_place.line, composite.name_place.column, flat(("op", composite.name)))
     body: Sequence[Node] = (Body(lowered.stmts),) if lowered.values is None else [
-        c for c in lowered.values.clauses if isinstance(c, Named | Define | Output)]
+        c for c in lowered.values.clauses if isinstance(c, Variables | Named | Define | Output)]
     return OpProgram(composite.name, (*clauses, *composite.facts, named, *lowered.positions, *body))

@@ -12,7 +12,7 @@ import numpy as np
 from ..argument_checks import described
 from ..errors import CatenError, error
 from ..frontend.composite import Composite
-from ..frontend.generic_signature import is_value, of_call, tuples
+from ..frontend.generic_signature import is_value, misfit, of_call, tuples
 from ..frontend.spec import composites_of
 from ..frontend.spec_files import SpecText
 from ..options import Options
@@ -133,6 +133,8 @@ class GenericOperator:
                     assert isinstance(made, Operator)
                     self._operators[exact] = made
                 except CatenError as problem:
+                    if (said := misfit(problem, self.attributes.items(), given)) is not None:
+                        raise error("E675", f"{self.name}: {said}") from None
                     raise CatenError(*[replace(d, message=f"{self.name}: {d.message}") if d.code == "E675" else d
                                        for d in problem.diagnostics]) from None
         with suppress(TypeError):

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from ..core.text import flat, form_of
 from ..frozen import frozen
+from ..tensor.blocks_of_rows import boundaries
 from ..tensor.boundaries import told
 from ..tensor.fused_text import kernel_nodes
-from ..tensor.fusion import boundaries_of
 from ..tensor.late_division import divided_late
 from ..tensor.values import TensorProgram, names_in_spec, operands_of, shapes_of, types_of
 
@@ -68,8 +68,7 @@ def graph_of(program: TensorProgram) -> Graph:
     read = {name for d in program.definitions for name in operands_of(d.value)}
     vertices = [Vertex(b.name, b.name, _type(b.type, b.axes)) for b in program.buffers.values() if b.name in read]
     edges: list[Edge] = []
-    reasons = {(b.source, b.reader): told(b.why, b.source, b.reader) for b in boundaries_of(program)
-               if kernel_of.get(b.source, b.source) != kernel_of.get(b.reader)}
+    reasons = {(b.source, b.reader): told(b.why, b.source, b.reader) for b in boundaries(program)}
     for d in program.definitions:
         for name, dtype, shape in zip(d.names, types_of(d.value), shapes_of(d.value), strict=True):
             title = f"{name} {called[name]}" if name in called else name

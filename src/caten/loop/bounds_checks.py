@@ -16,7 +16,7 @@ from .check_hoisting import REMEDY, Conditions, Frame, Site
 from .context import Context
 from .effects import reads, writes
 from .entry_checks import entry_rows, overflowing, scalars_in_indices
-from .run_time_checks import CheckRows, body_text
+from .run_time_checks import CheckRows, body_text, from_end, negated_text
 from .simplify import statement_field
 from .statements import Aref, For, If, Incf, Let, Local, Setf, Stmt
 
@@ -145,9 +145,9 @@ class _Accesses(Site):
         return expr.map(lambda child: self.expr(child, conditions))
 
     def place(self, ref: Any, conditions: Conditions = ()) -> Any:
-        written, as_written = text_of(ref), [body_text(i) for i in ref.index]
+        written, shape = text_of(ref), self.checks.shapes[ref.buffer]
+        said = _said(ref, shape)
         ref = ref.map(lambda child: self.expr(child, conditions))
-        shape = self.checks.shapes[ref.buffer]
         for axis, (position, extent) in enumerate(zip(ref.index, shape, strict=True)):
             if reads(position):
                 position = self.with_known_names(position, conditions)
@@ -157,7 +157,7 @@ class _Accesses(Site):
             if any(reads(a) for a in self.known(None, conditions).linear(position).atoms()):
                 position = self.name_loads(position, conditions)
             ref = ref.replace(index=(*ref.index[:axis], position, *ref.index[axis + 1:]))
-            self.check_index(written, axis, as_written[axis], position, extent, conditions)
+            self.check_index(written, *said[axis], position, extent, conditions)
         return ref
 
     def with_known_names(self, position: Expr, conditions: Conditions) -> Expr:
@@ -201,14 +201,14 @@ class _Accesses(Site):
             depth -= 1
         return depth
 
-    def check_index(self, written: str, axis: int, said: str, position: Expr, extent: Expr,
+    def check_index(self, written: str, what: str, inside: str, position: Expr, extent: Expr,
                     conditions: Conditions) -> None:
-        """Refuse an index that is always out of bounds; check one that may be. `said`: the index as the body has it."""
+        """Refuse an index that is always out of bounds; check one that may be. `what`: the index as the body has it;
+        `inside`: where it has to be."""
         checks, known = self.checks, self.known(None, conditions)
-        name, spot = body_text(written), checks.spot(written)
-        what = f"{name}: index {axis + 1} (= {said})"
+        spot = checks.spot(written)
         if is_outside(known, position, extent) and not is_inside(known, position, extent):     # both: it never runs
-            raise checks.error("E400", written, f"{what} is outside [0, {body_text(extent)}) whenever it runs", REMEDY)
+            raise checks.error("E400", written, f"{what} is outside {inside} whenever it runs", REMEDY)
         if not checks.guards_indices:
             return
         if products := [p for p in overflowing(known, position) if self.at_entry(p)]:
@@ -222,7 +222,17 @@ class _Accesses(Site):
         shown = ((lambda form: known.interval(form)[0] >= 0) if any(reads(cond) for cond, _ in conditions)
                  else known.is_nonnegative)
         self.check([(cond, form, end) for cond, form, end in sides if not shown(form)], conditions,
-                   f"{spot}{what} is outside [0, {body_text(extent)})", what, extent, written)
+                   f"{spot}{what} is outside {inside}", what, extent, written)
+
+
+def _said(ref: Any, shape: tuple[Expr, ...]) -> list[tuple[str, str]]:
+    """Each index of an access in the words of a message, and where it has to be. One that counts from the end where it
+    is negative is said as it is written, and the access by its array then."""
+    ends = [from_end(i, extent) for i, extent in zip(ref.index, shape, strict=True)]
+    name = body_text(ref) if ends == [None] * len(ends) else ref.buffer
+    return [(f"{name}: index {n} (= {body_text(i if end is None else end)})",
+             f"[{0 if end is None else negated_text(extent)}, {body_text(extent)})")
+            for n, (i, end, extent) in enumerate(zip(ref.index, ends, shape, strict=True), 1)]
 
 
 def _guarded(read: Expr, conditions: Conditions) -> Expr:

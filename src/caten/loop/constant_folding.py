@@ -55,9 +55,9 @@ FLOATS: dict[str, Callable[..., Fraction]] = {
 
 def _exact(fn: str, args: tuple[Const, ...]) -> Const | None:
     """The operator applied to floats, if the result is a number of their type and not 0, whose sign would depend on
-    more; else None."""
+    more; else None. The modulus of a complex number is no operator on floats."""
     dtype = args[0].dtype
-    if fn not in FLOATS or any(a.dtype != dtype or not isfinite(a.value) for a in args):
+    if fn not in FLOATS or not is_float(dtype) or any(a.dtype != dtype or not isfinite(a.value) for a in args):
         return None
     from fractions import Fraction
     try:

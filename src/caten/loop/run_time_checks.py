@@ -4,11 +4,11 @@ from __future__ import annotations
 import os
 import re
 
-from ..core.expr import Expr, Var
+from ..core.expr import Const, Expr, Op, Var
 from ..core.node import Node
 from ..core.program import At, Buffer, Check, Ensure, Param, Program, Source, Unchecked
 from ..errors import CatenError, Place, error
-from .affine import Linear, text_of
+from .affine import Linear, canonical, text_of
 from .context import Context
 
 
@@ -93,6 +93,19 @@ class CheckRows:
     def error(self, code: str, what: str, message: str, hint: str) -> CatenError:
         at = self.places.get(what)
         return error(code, message, Place(self.file, at.line, at.column) if at is not None else None, hint=hint)
+
+
+def from_end(at: Expr, extent: Expr) -> Expr | None:
+    """The index as it is written, if this is one that counts from the end where it is negative, as NumPy's do."""
+    match at:
+        case Op("where", (Op("lt", (x, Const(0))), y, z)) if x is z and canonical(y) is canonical(x + extent):
+            return x
+    return None
+
+
+def negated_text(extent: Expr) -> str:
+    """The negation of an extent as messages spell it: -5, -N, or (- (+ N 1))."""
+    return f"-{body_text(extent)}" if isinstance(extent, Const | Var) else f"(- {body_text(extent)})"
 
 
 def body_text(what: Node | str) -> str:

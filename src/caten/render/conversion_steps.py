@@ -4,12 +4,15 @@ from __future__ import annotations
 from ..core.dtypes import DTYPES
 from ..frozen import frozen
 
+IN_BYTES = {"i4": "i8", "u4": "u8"}           # in vectors, each element has a byte
+
 
 def conversion_steps(of: str, to: str) -> tuple[str, ...]:
     """The types that follow `of`, the last of them `to`, each at most twice as wide as the one before, or half as wide.
 
     Between integers, or from integers or floats to floats, by value; to a narrower integer it wraps."""
-    kind, bits, last = DTYPES[of].kind, max(8, DTYPES[of].bits), max(8, DTYPES[to].bits)
+    of, to = IN_BYTES.get(of, of), IN_BYTES.get(to, to)
+    kind, bits, last = DTYPES[of].kind, DTYPES[of].bits, DTYPES[to].bits
     if of == to:
         return ()
     if DTYPES[to].kind == "float" and kind != "float" and bits < 32:
@@ -39,7 +42,7 @@ WIDE, LESS = 64, 32                                         # bytes of a vector 
 def gnu_conversion(of: str, to: str, lanes: int) -> Instruction | None:
     """The instruction of AVX-512 or AVX2 that does the first steps of a conversion at once: it widens integers to a
     whole register (vpmovsx, vpmovzx), or narrows them from one (vpmov of AVX-512)."""
-    a, steps = DTYPES[of], [DTYPES[t] for t in conversion_steps(of, to)]
+    a, steps = DTYPES[IN_BYTES.get(of, of)], [DTYPES[t] for t in conversion_steps(of, to)]
     widened = [b for b in steps if a.kind in ("int", "uint") and b.kind in ("int", "uint") and b.bits > a.bits]
     if widened and widened[-1].bytes * lanes in (WIDE, LESS):
         b, width = widened[-1], widened[-1].bytes * lanes

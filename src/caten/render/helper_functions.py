@@ -230,20 +230,30 @@ class Helpers:
         return self.define(name, make)
 
     def picked(self, value: str, dtype: str, lanes: int, picks: Sequence[int]) -> str:
-        """Some lanes of a vector, in another order. Every second one of two registers, or the like, from its halves."""
-        order = ", ".join(map(str, picks))
-        step = picks[1] - picks[0] if len(picks) > 1 else 0
-        regular = list(picks) == [picks[0] + k * step for k in range(len(picks))]
-        base = "u8" if dtype == "bool" else dtype
-        if not regular or step < 2 or 2 * len(picks) != lanes or DTYPES[base].bytes * lanes != 2 * self.vector_bytes:
-            return f"__builtin_shufflevector({value}, {value}, {order})"
-        name = f"ct_every_{step}_from_{picks[0]}_{base}x{lanes}"
+        """Some lanes of a vector, in another order. Of several registers, gcc picks from two at a time."""
+        base, count = "u8" if dtype == "bool" else dtype, len(picks)
+        whole = f"__builtin_shufflevector({{0}}, {{0}}, {', '.join(map(str, picks))})"
+        if not self.is_wide(base, lanes) or self.is_wide(base, count) or count < 2 or lanes % count:
+            return whole.format(value)
+        step = picks[1] - picks[0]
+        if list(picks) != [picks[0] + k * step for k in range(count)]:
+            return whole.format(value)
+        name = f"ct_every_{step}_from_{picks[0]}_{base}x{lanes}".replace("-", "back_")
 
         def make() -> str:
-            vector, half = self.type(base, lanes), self.type(base, lanes // 2)
-            body = (f"union {{ {vector} whole; {half} parts[2]; }} x = {{v}};\n"
-                    f"return __builtin_shufflevector(x.parts[0], x.parts[1], {order});")
-            return self.function(name, half, f"{vector} v", body)
+            vector, part = self.type(base, lanes), self.type(base, count)
+            lines = [f"union {{ {vector} whole; {part} parts[{lanes // count}]; }} x = {{v}};",
+                     f"{part} r = x.parts[0];"]
+            for n in range(1, lanes // count):
+                if n > 1 and not any(n * count <= p < (n + 1) * count for p in picks):
+                    continue
+                begin = 0 if n == 1 else n * count                 # of what is not in r yet
+                order = [k if p < begin else (p - begin if n == 1 else count + p - begin) for k, p in enumerate(picks)]
+                lines.append(f"r = __builtin_shufflevector(r, x.parts[{n}], "
+                             f"{', '.join([str(p if p < 2 * count else 0) for p in order])});")
+            plain = f"return {whole.format('v')};"
+            return self.function(name, part, f"{vector} v", "\n".join(["#ifdef __clang__", plain, "#else", *lines,
+                                                                       "return r;", "#endif"]))
         return f"{self.define(name, make)}({value})"
 
     def divided(self, fn: str, dtype: str, lanes: int) -> str:

@@ -6,7 +6,7 @@ from ..core.expr import Bitcast, Cast, Const, Expr, Op, Var, number
 from ..core.scalars import COMPARISONS
 from ..loop.statements import Ramp, Shuffle, Splat, Vref
 from .addresses import Memory
-from .code import BITXOR, CHOICE, EQUALITY, OR, RELATION, UNARY, Code, Infix, call, infix, prefix
+from .code import ADD, BITXOR, CHOICE, EQUALITY, OR, RELATION, UNARY, Code, Infix, call, infix, prefix
 
 
 class Conditions(Memory):
@@ -18,6 +18,9 @@ class Conditions(Memory):
         counted = self._counted(expr, bits, lanes)
         if counted is not None:
             return counted
+        periodic = self._periodic(expr, bits, lanes)
+        if periodic is not None:
+            return periodic
         match expr:
             case Op(fn=fn, args=args) if fn in (*COMPARISONS, "isnan", "isinf") and args[0].dtype != "bool":
                 own = DTYPES[args[0].dtype].bits
@@ -95,6 +98,29 @@ class Conditions(Memory):
         rest = bool(base.variables & end.variables)      # it begins at a multiple of the lanes in what there is
         below = call(self.helpers.below(bits, lanes, rest), self.value(base), limit)
         return below if fn in ("lt", "le") else prefix("~", below)
+
+    def _periodic(self, expr: Expr, bits: int, lanes: int) -> Code | None:
+        """Which lanes of a range of indices have a remainder: of small numbers, which are those of the lanes and the
+        remainder of the first one. Divisions of 64 bits have no vector form."""
+        match expr:
+            case Op(fn=fn, args=(Op("mod", (Ramp(base=base, step=Const(value=1)), Splat(arg=Const(value=int(by))))),
+                                 Splat(arg=Const(value=int(rest))))) if fn in COMPARISONS:
+                pass
+            case _:
+                return None
+        h, width = self.helpers, min(max(bits, 16), 32)
+        if not self._is_index(base) or not 0 <= rest < by or by + lanes >= 1 << (width - 1):
+            return None
+        small, kind = f"i{width}", h.mask_type(width, lanes)
+        first = prefix(f"({h.types[small]})", self.value(Op("mod", (base, number(by, "i64")))))
+        numbers = infix("+", ADD, call(h.splat(small, lanes), first),
+                        Code(f"({kind}){{{', '.join(map(str, range(lanes)))}}}"))
+        left = call(h.divided("mod", small, lanes), numbers, self.splat(number(by, small), lanes))
+        right, spelling = self.splat(number(rest, small), lanes), h.ops[fn]
+        assert isinstance(spelling, Infix)
+        done = call(h.comparison(fn, small, lanes), left, right) if h.is_wide(small, lanes) else infix(
+            spelling.symbol, spelling.level, left, right)
+        return self._resized(done, width, bits, lanes)
 
     def _is_index(self, expr: Expr) -> bool:
         """Is it made of loop variables and sizes alone, and so far from the ends of 64 bits?"""

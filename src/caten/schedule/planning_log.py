@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
+from ..errors import Place
 from ..frozen import frozen
 
 WORD = re.compile(r"\w+")
@@ -59,13 +60,13 @@ class StaysScalar:
 
 @frozen
 class StaysNest:
-    """A loop, or another statement, keeps its sequential semantics: it has no index notation, and why. `access`: the
-    one that keeps it, if it is one. `places`: what it is called in the source, the most exact first."""
+    """A loop, or another statement, keeps its sequential semantics: it has no index notation, and why. `what`: it, in
+    words. `access`: the one that keeps it, if it is one. `place`: where it is written."""
 
-    loop: str
+    what: str
     why: str
     access: str
-    places: tuple[str, ...]
+    place: Place | None
 
     @property
     def told(self) -> str:
@@ -81,7 +82,14 @@ class Rewritten:
     rule: str
 
 
-Entry = Rewritten | Planned | Tried | Chosen | Copied | StaysScalar | StaysNest
+@frozen
+class Ignored:
+    """A request of [schedule] fusion that the device cannot meet."""
+
+    request: str
+
+
+Entry = Rewritten | Ignored | Planned | Tried | Chosen | Copied | StaysScalar | StaysNest
 
 
 def renamed(entry: Entry, new: Mapping[str, str]) -> Entry:
@@ -102,13 +110,15 @@ def words_of(log: Iterable[Entry]) -> frozenset[str]:
 def explained(log: Iterable[Entry]) -> Iterator[str]:
     """One line per entry; nested attempts are indented."""
     entries = list(log)
-    if all(isinstance(entry, StaysNest | Rewritten) for entry in entries):
+    if all(isinstance(entry, StaysNest | Rewritten | Ignored) for entry in entries):
         yield ("nothing was planned: the schedule was given, there is no loop, "
                "or this optimisation level makes no plans")
     for entry in entries:
         match entry:
             case Rewritten(operator, rule):
                 yield f"the rule '{rule}' is applied in {operator}"
+            case Ignored(request):
+                yield f"{request} is ignored, because a device with groups of threads has no kernels of blocks of rows"
             case Planned(nest, ""):
                 yield f"the plan of the nest of '{nest}':"
             case Planned(nest, why):
@@ -119,8 +129,8 @@ def explained(log: Iterable[Entry]) -> Iterator[str]:
                 yield f"{_indent(depth)}not taken: {what}, because {why}"
             case Chosen(plan, depth):
                 yield f"{_indent(depth)}{plan}"
-            case StaysNest(loop):
-                yield f"'{loop}' keeps the order of its iterations, because {entry.told}"
+            case StaysNest(what):
+                yield f"{what} keeps the order of its iterations, because {entry.told}"
             case StaysScalar(loop, why):
                 yield f"  the loop '{loop}' stays scalar, because {why}"
             case Copied(loop, copy, cond, depth):

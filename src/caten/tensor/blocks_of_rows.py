@@ -17,8 +17,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from ..core.expr import Const, Expr, Var
 from ..core.program import Bind, InOrder, Machine, Target
 from ..frozen import frozen
+from .boundaries import NO_BLOCKS, Boundary
 from .cascade import cascade_of
-from .fusion import axis_of_rows, is_contraction
+from .fusion import axis_of_rows, boundaries_of, is_contraction, kernels_of
 from .fusion_requests import refusal, requests_of
 from .kernels import Group, Member, NestKernel, names_of, reads_of_kernel
 from .keys import key_axes
@@ -56,12 +57,34 @@ Kernels = list[Group | NestKernel]
 
 def joined(kernels: Kernels, program: TensorProgram, blocks: Blocks) -> Kernels:
     """The kernels, those in one that may run in blocks of rows. A program's own kernels, and those of a device with
-    groups of threads, stay as they are. Raises CatenError E473 for a request to blocks that is not met."""
-    target = program.first(Target)
-    fixed = program.first(FusedKernel) is not None or (target is not None and target.machine.groups)
-    found = kernels if fixed else _joined(kernels, program, blocks)
+    groups of threads, stay as they are. Raises CatenError E473 for a request to blocks that is not met; on a device:
+    that would not be met elsewhere."""
+    found = kernels if program.first(FusedKernel) is not None else _joined(kernels, program, blocks)
     check_requests(found, program)
-    return found
+    return kernels if has_groups(program) else found
+
+
+def has_groups(program: TensorProgram) -> bool:
+    """Is the program for a device with groups of threads? Such a device has no kernels of blocks of rows."""
+    target = program.first(Target)
+    return target is not None and bool(target.machine.groups)
+
+
+def ignored_requests(program: TensorProgram) -> list[str]:
+    """The requests to blocks of rows of a program for a device that has none, as they are written."""
+    if not has_groups(program):
+        return []
+    return [text for (word, *_), text in requests_of(program).text if word in ("rows", "whole", "online")]
+
+
+def boundaries(program: TensorProgram) -> list[Boundary]:
+    """Where one kernel stores what another one reads, and why."""
+    kernels = kernels_of(program)
+    own, blocked = [{name: n for n, k in enumerate(found) for name in names_of(k)}
+                    for found in (joined(kernels, program, BLOCKS), _joined(kernels, program, BLOCKS))]
+    found = [b for b in boundaries_of(program) if own.get(b.source, -1) != own.get(b.reader)]
+    return [Boundary(b.source, b.reader, NO_BLOCKS) if blocked.get(b.source, -1) == blocked.get(b.reader) else b
+            for b in found]
 
 
 def _joined(kernels: Kernels, program: TensorProgram, blocks: Blocks) -> Kernels:

@@ -65,6 +65,7 @@ OF_REDUCTION = Rule("an operand of a contraction that reads a reduction is compu
 ONE_VALUE = Rule("a value without axes has no outer loop to share")
 DIAGONAL = Rule("two axes of the reader are the same axis of what it reads")
 EXTENT_ONE = Rule("the only loops in common have one iteration")
+NO_BLOCKS = Rule("a device with groups of threads has no kernels of blocks of rows, where they would be together")
 
 
 def misread(read: Read, axis: int, reader: Indexed) -> Access:

@@ -4,7 +4,8 @@
   request to fusion names them.
 - What several values compute is a value of its own, if it costs less to store it (`common_parts`).
 - What costs much and does not depend on all axes of a formula is a value of its own (`invariants`).
-- Operators of constants are constants. Extents have the affine normal form.
+- Operators of constants are constants. Extents have the affine normal form. A choice between true and false is its
+  condition, or the contrary; one between true or false and what is always in bounds is `or` or `and`.
 - Reductions and maps have their axes in the order of the maps that read them, of an operand of the contractions that
   do, or of the arrays that they read; reduced axes are in the order of the arrays that are read.
 - A constant factor of a float product is the second; what an output adds to itself, or is multiplied by, is the second.
@@ -16,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from ..core.dtypes import is_float
-from ..core.expr import Const, Expr, Op
+from ..core.expr import Const, Expr, Op, Var
 from ..core.monoids import identity
 from ..loop.affine import canonical
 from ..loop.constant_folding import fold
@@ -25,16 +26,31 @@ from .axis_order import with_ordered_axes, with_ordered_sums
 from .common_parts import with_common_parts
 from .fusion import is_mask_of_product, why_stored
 from .fusion_requests import values_asked_for
-from .index_maps import CHEAP, Uses, cost, element, is_identity, is_once, is_small, renamed, uses_of, with_reads
+from .index_maps import (
+    CHEAP,
+    Uses,
+    axes_of,
+    cost,
+    element,
+    is_identity,
+    is_once,
+    is_small,
+    renamed,
+    uses_of,
+    with_reads,
+)
 from .invariants import with_invariants
 from .nested_pieces import without_nested_pieces
 from .values import (
     Compute,
     Define,
     FailIf,
+    Indexed,
+    Inside,
     Named,
     Nest,
     Output,
+    Pieces,
     Read,
     Reduce,
     Scan,
@@ -44,6 +60,7 @@ from .values import (
     ValueTable,
     names_in,
     operands_of,
+    shapes_of,
     whole_operands_of,
 )
 
@@ -139,14 +156,43 @@ def _in_order(program: TensorProgram) -> TensorProgram:
 def _folded(program: TensorProgram) -> TensorProgram:
     """The program with constants for operators of constants, and extents that are equal as sums of products written
     equally: what an output size is computed by decides neither the loops nor what shares them."""
+    shapes = {b.name: b.shape for b in program.buffers.values()}
+    for d in program.definitions:
+        shapes |= zip(d.names, shapes_of(d.value), strict=True)
+    made = {d: d if isinstance(d.value, Nest) else d.replace(value=_folded_value(d.value, shapes))
+            for d in program.definitions}
+    return program.replace(clauses=tuple([made[c] if isinstance(c, Define) else c for c in program.clauses]))
+
+
+def _folded_value(value: Value, shapes: Mapping[str, tuple[Expr, ...]]) -> Value:
+    extents = {a.name: a.extent for a in axes_of(value)} if isinstance(value, Indexed) else {}
     memo: dict[Expr, Expr] = {}
+
+    def is_total(e: Expr) -> bool:
+        """Is each element that it reads at an index of the axis which is as long as that of the array?"""
+        return not any(isinstance(n, Inside | Pieces) or (isinstance(n, Read) and not all(
+            isinstance(i, Var) and extents.get(i.name) is extent
+            for i, extent in zip(n.index, shapes[n.buffer], strict=True))) for n in e.unique())
 
     def go(e: Expr) -> Expr:
         if e not in memo:
-            memo[e] = fold(e.map(go))
+            memo[e] = _logic(fold(e.map(go)), is_total)
         return memo[e]
-    made = {d: d if isinstance(d.value, Nest) else d.replace(value=_mapped(d.value, go)) for d in program.definitions}
-    return program.replace(clauses=tuple([made[c] if isinstance(c, Define) else c for c in program.clauses]))
+    return _mapped(value, go)
+
+
+def _logic(e: Expr, is_total: Callable[[Expr], bool]) -> Expr:
+    """A choice that is a condition by itself. What is read where a condition does not hold must be in bounds."""
+    match e:
+        case Op("where", (cond, Const(True, "bool"), Const(False, "bool"))):
+            return cond
+        case Op("where", (cond, Const(False, "bool"), Const(True, "bool"))):
+            return Op("not", (cond,))
+        case Op("where", (cond, Const(True, "bool"), other)) if is_total(other):
+            return Op("or", (cond, other))
+        case Op("where", (cond, other, Const(False, "bool"))) if is_total(other):
+            return Op("and", (cond, other))
+    return e
 
 
 def _mapped(value: Value, change: Callable[[Expr], Expr]) -> Value:

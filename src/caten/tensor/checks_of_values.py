@@ -15,11 +15,11 @@ from ..core.expr import TRUE, Expr, Op, Var
 from ..core.program import Ensure, Scalar, Target
 from ..frontend.op import OpProgram
 from ..loop.accesses import below, is_inside, is_outside
-from ..loop.affine import canonical, text_of
+from ..loop.affine import text_of
 from ..loop.bounds_checks import FURTHEST
 from ..loop.context import Context
 from ..loop.entry_checks import entry_rows, overflowing
-from ..loop.run_time_checks import CheckRows, body_text
+from ..loop.run_time_checks import CheckRows, body_text, from_end, negated_text
 from ..loop.statements import ONE, ZERO, Aref, For
 from .checked_indices import stripping, unchecked_accesses
 from .checks_as_values import Guard, define_checks, guard
@@ -171,11 +171,9 @@ class _Checks:
 
     def text(self, at: Expr, extent: Expr, what: str) -> str:
         """The message of a check, with the names of the spec. An index from the end is said as it is written."""
-        low = "0"
-        match at:
-            case Op("where", (Op("lt", (x, zero)), y, z)) if x is z and zero is ZERO and canonical(
-                    y) is canonical(x + extent):
-                at, low = x, f"(- {body_text(extent)})"
+        low, written = "0", from_end(at, extent)
+        if written is not None:
+            at, low = written, negated_text(extent)
 
         def named(r: Read) -> Expr:
             return Aref(self.names.get(r.buffer, r.buffer), r.index, r.type)

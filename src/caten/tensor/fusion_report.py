@@ -15,11 +15,11 @@ from ..core.node import Node, substitute
 from ..core.program import Bind
 from ..core.text import flat, form_of
 from ..loop.affine import canonical
-from .blocks_of_rows import BLOCKS, joined
+from .blocks_of_rows import BLOCKS, boundaries, joined
 from .boundaries import line_of
 from .fused_text import kernel_node
-from .fusion import boundaries_of, computed_by_readers, kernels_of
-from .kernels import Group, Member, names_of
+from .fusion import computed_by_readers, kernels_of
+from .kernels import Group, Member
 from .late_division import divided_late
 from .loop_builder import Storage
 from .lower import Lowering
@@ -39,10 +39,7 @@ def explained(program: TensorProgram) -> Iterator[str]:
     report = _Report(program)
     yield from report.kernels()
     yield from report.inlined()
-    kernel = {name: n for n, k in enumerate(report.found) for name in names_of(k)}
-    for b in boundaries_of(program):
-        if kernel.get(b.source, -1) != kernel.get(b.reader):
-            yield line_of(b)
+    yield from map(line_of, boundaries(program))
 
 
 class _Report:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.program import Fusion, Program
+from ..core.program import Fusion, Program, Variables
 from ..core.text import flat
 from ..errors import CatenError, did_you_mean, error
 from ..frozen import frozen
@@ -121,9 +121,7 @@ def requests_of(program: TensorProgram) -> Requests:
         for name in names:
             value = name if name in order else called.get(name)
             if value is None:
-                known = [*called, *order]
-                raise refusal(program, flat(request), f"there is no value '{name}'", did_you_mean(name, known)
-                              or f"the values are {', '.join(known)}; caten ir shows them")
+                raise refusal(program, flat(request), f"there is no value '{name}'", _names_hint(program, name))
             values.append(value)
         if len(set(values)) < len(values):
             raise refusal(program, flat(request), "the two values are the same one", "name two values")
@@ -152,6 +150,14 @@ def requests_of(program: TensorProgram) -> Requests:
         raise refusal(program, f"(rows {counts['rows'][1]})", f"(rows {counts['rows'][0]}) excludes it",
                       "leave out one of them")
     return made
+
+
+def _names_hint(program: TensorProgram, name: str) -> str:
+    """What requests may name, the closest first."""
+    variables = [v for fact in program.all(Variables) for v in fact.names]
+    known = list(dict.fromkeys([*_called(program), *variables, *[n for d in program.definitions for n in d.names]]))
+    near = did_you_mean(name, known)
+    return (f"{near} The" if near else "the") + f" values are {', '.join(known)}; caten ir shows them"
 
 
 def refusal(program: Program, request: str, why: str, hint: str) -> CatenError:

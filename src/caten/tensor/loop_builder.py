@@ -13,6 +13,7 @@ from ..core.unique_names import Names
 from ..frozen import frozen
 from ..loop.effects import reads
 from ..loop.statements import ONE, ZERO, Aref, For, If, Incf, Let, Local, Setf, Stmt
+from . import memory_replay
 from .kernels import Group, NestKernel
 from .memory import Plan, plan_memory
 from .values import Axis, Indexed, Inside, Named, Nest, Out, Pieces, Read, Reduce, TensorProgram
@@ -39,6 +40,7 @@ class LoopBuilder:
         target = program.first(Target)
         self.on_device = target is not None and bool(target.machine.groups)
         self.plan: Plan = plan_memory(program, kernels, reuses=names is not None)
+        assert not (wrong := list(memory_replay.faults(program, kernels, self.plan))), wrong
         taken = {c.declares()[0] for c in program.params if hasattr(c, "declares")}
         taken |= {n.name for d in program.definitions if isinstance(d.value, Nest)
                   for n in d.value.walk() if isinstance(n, (For, Let, Local, Out))}

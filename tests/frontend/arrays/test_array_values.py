@@ -42,6 +42,8 @@ np.einsum("ij,jk->ik", A, W) ;; np.einsum("ij,jk", A, W) ;; np.einsum("ij->ji", 
 np.einsum("bij,jk->bik", T, W) ;; np.einsum("...ij,jk->...ik", T, W) ;; np.einsum("...ij->...ji", T) ;; np.einsum("...ij,...kj", T, A) ;; np.einsum("ij,ij->i", X, Y) ;; np.einsum("ij,jk,k->i", A, W, v)
 np.einsum("ba", X) ;; np.tensordot(A, W, axes=1) ;; np.tensordot(X, Y, axes=([0, 1], [0, 1])) ;; np.tensordot(X, Y, axes=([0], [0])) ;; np.tensordot(u, v, axes=0) ;; np.outer(u, v) ;; np.outer(X, v) ;; np.trace(S)
 X[0] ;; X[-1] ;; X[:, 1] ;; X[0, -1] ;; X[1:] ;; X[:-1] ;; X[1:-1, ::2] ;; X[::-1] ;; X[:, ::-1] ;; X[::-2, 1::2] ;; X[:2] ;; X[-2:] ;; X[:, -3:-1] ;; X[M - 1] ;; X[:, N // 2:] ;; X[None] ;; X[:, None] ;; X[..., 0]
+X[:5] ;; X[-5:] ;; X[2:100, :-4] ;; X[5:] ;; X[:, :-5] ;; X[5::-1, -9:5:2] ;; X[::-4, 99:-99:-2] ;; X[:3] + X[-3:] ;; X[3:][:2] ;; X[:9] * 2 - X
+np.add.reduce(X, where=X > 0, initial=2) ;; np.multiply.reduce(X, axis=(0, 1), where=Q) ;; np.maximum.reduce(X, 1, initial=0.5, where=Q) ;; np.bitwise_xor.reduce(J, axis=1, keepdims=True) ;; np.logical_or.reduce(X > 0, where=Q)
 X[..., None] ;; a[..., None] ;; a[None, None] * X ;; np.pad(Q, 1) ;; X[None, ..., 1:] ;; P[1, ::-1, 2] ;; P[..., ::-3] ;; P[:, 10:] ;; P[:, ::-1][:, 0] ;; P[-1, -2] ;; X[1:] - X[:-1] ;; X[:, 1:] + X[:, :-1] ;; X[:1] + X ;; X[0:0]
 X[I % M] ;; X[:, I % N] ;; X[I % 2, 0] ;; X[0, I % N] ;; X[I % M][:, I % N] ;; T[0, :, I % K] ;; T[:, 0, I % K] ;; np.take(X, I % M, axis=0) ;; X.take(I % N, axis=1) ;; np.take(X, 1, axis=0) ;; X[[0, 1]] ;; X[:, [1, 0, 1]]
 X[-1 - I % M] ;; X[(I % M)[:, None], (I % N)[None, :]] ;; X[n % 2] ;; X[I % M, I % N] ;; np.take(X, [0, -1], axis=1) ;; P[:, [2, 0]][..., 1:]

@@ -20,7 +20,7 @@ from caten.frontend.spec_files import SpecText
 from caten.options import Options
 from caten.semantics import interpret
 
-NIGHTLY, SLICE = 3000, 60
+NIGHTLY, SLICE = 3000, 30
 WORDS = {"for", "in", "range", "if", "else", "elif", "and", "or", "not", "def", "return", "lambda", "pass", "np"}
 TOKEN = re.compile(r"\n\s*|[A-Za-z_]\w*|\d+\.?\d*|[^\w\s]+|[ ]")
 LEVELS = [Options(runtime="gcc", opt=opt) for opt in (0, 2)]

@@ -219,15 +219,15 @@ NUMPY: dict[str, Function] = dict([
     *[_function(f"{name}.accumulate", "array:array axis=0",
                 lambda b, x, axis, fn=fn: array_scans.scanned(b, fn, x, axis))
       for name, fn in (("maximum", "max"), ("minimum", "min"), ("bitwise_and", "and"), ("bitwise_or", "or"))],
-    *[_function(f"{name}.reduce", "array:array axis=0 dtype:dtype=None keepdims:bool=False",
-                lambda b, x, axis, dtype, keepdims, fn=fn: array_reductions.total(b, fn, x, axis, dtype, keepdims))
-      for name, fn in (("add", "add"), ("multiply", "mul"))],
-    *[_function(f"{name}.reduce", "array:array axis=0 keepdims:bool=False",
+    *[_function(f"{name}.reduce", f"array:array axis=0 dtype:dtype=None keepdims:bool=False {SELECTIVE}",
+                partial(_with, _total, fn)) for name, fn in (("add", "add"), ("multiply", "mul"))],
+    *[_function(f"{name}.reduce", f"array:array axis=0 keepdims:bool=False {SELECTIVE}", partial(_with, _extreme, fn))
+      for name, fn in (("maximum", "max"), ("minimum", "min"))],
+    *[_function(f"bitwise_{fn}.reduce", "array:array axis=0 keepdims:bool=False",
                 lambda b, x, axis, keepdims, fn=fn: array_reductions.reduced(b, fn, x, axis, keepdims))
-      for name, fn in (("maximum", "max"), ("minimum", "min"), ("bitwise_and", "and"), ("bitwise_or", "or"))],
-    *[_function(f"logical_{fn}.reduce", "array:array axis=0 keepdims:bool=False",
-                lambda b, x, axis, keepdims, fn=fn: array_reductions.any_of(b, fn, x, axis, keepdims))
-      for fn in ("and", "or")],
+      for fn in ("and", "or", "xor")],
+    *[_function(f"logical_{fn}.reduce", "array:array axis=0 keepdims:bool=False where:operand=True",
+                partial(_with, _any_of, fn)) for fn in ("and", "or")],
     *[_function(f"{row.numpy}.outer", "A:array B:array", lambda b, x, y, fn=row.name: _outer(b, fn, x, y))
       for row in OPERATORS.values() if row.numpy and row.arity == 2],
     _function("bincount", "x:array weights:array=None minlength:extent=None", array_scatters.bincount),
@@ -305,7 +305,8 @@ KINDS["numbers_or_array"] = ("an array or numbers in lists", lambda b, value: va
 # Methods: those functions of the same name whose first argument is the array, and these.
 SAME = frozenset((
     "sum", "prod", "max", "min", "argmax", "argmin", "mean", "var", "std", "any", "all", "dot", "swapaxes", "squeeze",
-    "diagonal", "trace", "ravel", "take", "cumsum", "cumprod", "repeat", "clip", "round", "copy", "conj"))
+    "diagonal", "trace", "ravel", "take", "cumsum", "cumprod", "repeat", "clip", "round", "copy", "conj",
+    "conjugate"))
 METHODS: dict[str, Function] = {
     **{name: Function(f".{name}", NUMPY[name].signature, NUMPY[name].make) for name in sorted(SAME)},
     "reshape": Function(".reshape", "x:array *shape:shape", reshaping.reshape),

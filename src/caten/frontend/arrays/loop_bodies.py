@@ -89,4 +89,4 @@ def _lowered(composite: Composite, body: PythonLoops) -> Lowered:
     stmts = tuple(split_large_expressions(made.blocks[0].stmts, names, refuse))
     positions: dict[Node, At] = dict(zip(made.marks, made.positions(), strict=True))
     stmts = accumulate_in_float32(stmts, {t.name: t.shape for t in composite.tensors}, names, positions)
-    return Lowered(stmts, tuple(positions.values()), tuple(builder.sizes.conditions))
+    return Lowered(stmts, (*positions.values(), *made.positions_of_parts()), tuple(builder.sizes.conditions))

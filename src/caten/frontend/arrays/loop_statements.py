@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
 from ...core.dtypes import DTYPES
 from ...core.expr import TRUE, Const, Expr, Op, Var
@@ -17,7 +18,7 @@ from ...core.monoids import identity
 from ...core.node import Node, substitute
 from ...core.program import At, Buffer, Param, Scalar, Size
 from ...core.text import flat, form_of
-from ...loop.affine import canonical
+from ...loop.affine import canonical, expression, linear, of_atom
 from ...loop.context import Context
 from ...loop.statements import Aref, For, If, Incf, Local, Setf, Stmt, dotimes
 from ...tensor.index_maps import element
@@ -40,7 +41,7 @@ from ...tensor.values import (
 from ..statement_forms import MAX_BYTES, space_of
 from .builder import Builder
 from .handles import Array, Indices, Operand, shape_of, spelled, spelled_extent
-from .size_facts import SizeFacts
+from .size_facts import SizeFacts, ceiling_quotient
 from .slice_assignment import fits
 
 
@@ -62,7 +63,48 @@ class LoopFacts(SizeFacts):
             return True
         if self.refutes(cond):
             return False
-        raise NotInEveryIteration(flat(form_of(cond)), pos)
+        at_entry = in_every_iteration(cond, self.around)
+        if at_entry is None or self.varies(at_entry) or self.refutes(at_entry):
+            raise NotInEveryIteration(flat(form_of(cond)), pos)
+        super().demand(at_entry, pos)
+        self.context = self.context.given(cond)
+        return True
+
+
+def in_every_iteration(cond: Expr, around: Sequence[tuple[For, Context] | None]) -> Expr | None:
+    """A condition of the call with which a comparison holds in all iterations of the loops around it; None if there is
+    none that the comparison follows from, and that follows from it. Its difference is least in a first or a last
+    iteration."""
+    empty: list[Expr] = []
+    for each in reversed(around):
+        if each is None:
+            return None
+        loop, outside = each
+        var = Var(loop.name, "i64")
+        if var not in cond.unique():
+            continue
+        if not (isinstance(cond, Op) and cond.fn in ("le", "lt", "ge", "gt") and isinstance(loop.step, Const)):
+            return None
+        left, right = cond.args if cond.fn in ("le", "lt") else cond.args[::-1]
+        gap, step = linear(right) - linear(left), int(loop.step.value)
+        slope = gap.coefficient(var)
+        rest = expression(gap - slope.times(of_atom(var)))
+        if any(var in e.unique() for e in (rest, expression(slope))):
+            return None
+        is_rising = outside.proves(expression(slope) >= 0)
+        if not is_rising and not outside.proves(expression(slope) <= 0):
+            return None
+        length = canonical(loop.hi - loop.lo if step > 0 else loop.lo - loop.hi)
+        last = canonical(loop.lo + (ceiling_quotient(length, abs(step)) - 1) * step)
+        least = canonical(rest + expression(slope) * (loop.lo if is_rising == (step > 0) else last))
+        cond = least >= 0 if cond.fn in ("le", "ge") else least > 0
+        if outside.proves(cond):
+            return TRUE
+        if outside.refutes(cond):
+            return None
+        if not outside.proves(length > 0):
+            empty.append(canonical(length) <= 0)
+    return reduce(lambda x, y: Op("or", (x, y)), [*empty, cond])
 
 
 class NotInEveryIteration(Exception):
@@ -89,6 +131,7 @@ class LoopStatements:
         self.memory: dict[str, tuple[str, tuple[Expr, ...]]] = {
             p.name: (p.type, tuple([canonical(e) for e in p.shape])) for p in params if isinstance(p, Buffer)}
         self.marks: dict[Node, int] = {}
+        self.parts: dict[str, int] = {}                     # local arrays of statements over whole arrays
         self.blocks = [Block()]
 
     @property
@@ -116,6 +159,11 @@ class LoopStatements:
         """Of loops and accesses, in the source."""
         spot = self.builder.typing.spot
         return tuple([At.of(spot(pos).line, spot(pos).column, node) for node, pos in self.marks.items()])
+
+    def positions_of_parts(self) -> tuple[At, ...]:
+        """Of the statements over whole arrays that set local arrays."""
+        spot = self.builder.typing.spot
+        return tuple([At.of_array(spot(pos).line, spot(pos).column, name) for name, pos in self.parts.items()])
 
     # declarations
 
@@ -200,6 +248,7 @@ class LoopStatements:
         definitions = table.needed([name])
         dtype, shape = types_of(value)[0], shapes_of(value)[0]
         local = self.local(name, dtype, shape, b)
+        self.parts[local] = b.pos
         shape = self.memory[local][1]
         program = TensorProgram("part", (
             *[p for p in self.params if isinstance(p, Param) and not isinstance(p, Buffer)],
@@ -278,10 +327,12 @@ class LoopStatements:
         facts, before = self.builder.sizes, self.builder.sizes.context
         facts.context = before.inside(For(var.name, lo, hi, step, "serial", ())) if not any(
             isinstance(n, Aref) for e in (lo, hi, step) for n in e.unique()) else before
+        facts.around.append((For(var.name, lo, hi, step, "serial", ()), before))
         try:
             stmts = self.nested(lambda: body(var), is_branch=False)
         finally:
             facts.context = before
+            facts.around.pop()
         self.add(For(var.name, lo, hi, step, "serial", stmts))
 
     def choice(self, cond: Expr, arms: Sequence[Callable[[], None]]) -> None:
@@ -290,10 +341,12 @@ class LoopStatements:
         made = []
         for holds, arm in zip((True, False), arms, strict=True):
             facts.context = given(before, cond, holds)
+            facts.around.append(None)
             try:
                 made.append(self.nested(arm, is_branch=True))
             finally:
                 facts.context = before
+                facts.around.pop()
         if any(made):
             self.add(If(cond, *made))
 

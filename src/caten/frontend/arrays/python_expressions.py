@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,12 +12,13 @@ from typing import Any, ClassVar, NoReturn
 from ...core.dtypes import DTYPES, is_complex
 from ...core.dtypes import part as part_of
 from ...core.expr import Op
-from ...errors import did_you_mean
+from ...errors import did_you_mean, near_function
 from ...frozen import frozen
 from ..typing import Term, Value
 from . import array_products, masked_elements
 from .argument_binding import TYPE_WORDS, ElementType, Function, as_array, call, described, refuse_selected, unset
 from .array_functions import ATTRIBUTES, CONSTANTS, LATER, METHODS, NUMPY, OF_LIBRARY, PLAIN
+from .array_scatters import AT
 from .array_scope import ArrayScope
 from .builder import Builder
 from .called_composites import CalledComposite, call_composite
@@ -31,6 +33,7 @@ from .type_limits import TypeLimits
 
 MAX_STEPS = 50_000             # evaluated nodes of one body, those of unrolled loops each time
 MOST_NAMES = 12                # in a hint
+LISTS = "caten ops lists the functions of the library, docs/language.md those of NumPy"
 
 PLAIN_TYPES: dict[str, Callable[[Any], Any]] = {"int": int, "float": float, "bool": bool}
 BINARY: dict[type[ast.operator], str] = {
@@ -139,13 +142,14 @@ class PythonExpressions:
         composite = self.scope.composites.function(node.id)
         if composite is not None and composite.name.replace("-", "_") == node.id:
             return composite
+        if hasattr(builtins, node.id):
+            self.fail(node, "E220", f"bodies are compiled, not executed: there is no {node.id}", LISTS)
         known = [*self.scope.values, *self.scope.composites.names()]
         shown = ", ".join(known[:MOST_NAMES]) + ", …" * (len(known) > MOST_NAMES)
-        habit = f"write np.{node.id}" if node.id in NUMPY else None
-        self.fail(node, "E220", f"there is no '{node.id}' here",
-                  did_you_mean(node.id, known) or habit
-                  or did_you_mean(node.id, [*PLAIN, *BUILTINS, "np", *self.scope.composites.library_names()])
-                  or f"known here: {shown}, np, {', '.join(list(BUILTINS)[:5])}, …")
+        library = [*PLAIN, *BUILTINS, *self.scope.composites.library_names()]
+        function = f"write np.{node.id}" if node.id in NUMPY else near_function(node.id, library)
+        self.fail(node, "E220", f"there is no '{node.id}' here", did_you_mean(node.id, known) or (
+            _listed(function) if function else f"known here: {shown}, np, {', '.join(list(BUILTINS)[:5])}, …; {LISTS}"))
 
     def attribute(self, node: ast.Attribute) -> Any:
         owner = self.eval(node.value)
@@ -177,11 +181,22 @@ class PythonExpressions:
             return Method(METHODS[node.attr], owner)
         if node.attr in LATER and isinstance(owner, Array):
             self.later(node, node.attr)
+        if isinstance(owner, Function | NumpyOperator):
+            self._no_method(node, owner.name if isinstance(owner, Function) else f"np.{owner.path}")
         what = f"{described(owner)[0].upper()}{described(owner)[1:]}"
         known = [*ATTRIBUTES, *METHODS, "dtype"]
         function = f"write {node.attr}(…)" if node.attr in self.scope.composites.library_names() else None
         self.fail(node, "E221", f"{what} has no '.{node.attr}'",
-                  function or did_you_mean(node.attr, known) or f"arrays have {', '.join(known[:MOST_NAMES])}, …")
+                  function or near_function(node.attr, known) or f"arrays have {', '.join(known[:MOST_NAMES])}, …")
+
+    def _no_method(self, node: ast.Attribute, function: str) -> NoReturn:
+        """E221 for something else of a function than what its name may be joined with: `np.sin.reduce`."""
+        if node.attr == "at" and function.removeprefix("np.") in AT:
+            self.fail(node, "E221", f"{function}.at has no value", f"it is a statement, {function}.at(Z, index, value)")
+        having = [f"np.{name.rpartition('.')[0]}" for name in NUMPY if name.endswith(f".{node.attr}")]
+        shown = ", ".join(having[:MOST_NAMES]) + ", …" * (len(having) > MOST_NAMES)
+        self.fail(node, "E221", f"{function} has no '.{node.attr}'",
+                  f"these have: {shown}" if having else "np.add has .reduce, .accumulate, .outer and .at")
 
     def _of_module(self, node: ast.Attribute, module: Module) -> Any:
         name = f"{module.prefix}.{node.attr}".removeprefix("np.")
@@ -204,9 +219,8 @@ class PythonExpressions:
         known = [*NUMPY, *OF_LIBRARY, *CONSTANTS, *TYPE_WORDS]
         library = self.scope.composites.library_names()
         hint = (f"write {name}(…) without {module.prefix}." if name in PLAIN or name in library
-                else did_you_mean(name, [*known, *library]))
-        self.fail(node, "E221", f"there is no {module.prefix}.{node.attr} in a body",
-                  hint or "docs/language.md lists the functions of numpy that a body may use")
+                else near_function(name, [*known, *library]))
+        self.fail(node, "E221", f"there is no {module.prefix}.{node.attr} in a body", _listed(hint))
 
     def later(self, node: ast.AST, name: str) -> NoReturn:
         """E327."""
@@ -542,6 +556,11 @@ class PythonExpressions:
         if isinstance(node.value, bytes):
             self.fail(node, "E244", "a body cannot use bytes")
         return node.value
+
+
+def _listed(hint: str | None) -> str:
+    """A hint, and where all functions are listed."""
+    return f"{hint}{' ' if hint.endswith('?') else '; '}{LISTS}" if hint else LISTS
 
 
 def _words(node: ast.AST) -> str:

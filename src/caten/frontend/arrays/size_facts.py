@@ -7,16 +7,19 @@ from ...core.expr import Expr, Op
 from ...core.node import Node
 from ...loop.affine import Linear, canonical, constant, expression, linear
 from ...loop.context import Context
+from ...loop.statements import For
 from ...tensor.values import TensorProgram
 from .handles import ZERO
 
 
 class SizeFacts:
-    """The facts at entry and the conditions so far, each with its position."""
+    """The facts at entry and the conditions so far, each with its position. `around`: the loops over elements, each
+    with what is known around it; None for an `if`."""
 
     def __init__(self, params: Sequence[Node]) -> None:
         self.context = Context.of(TensorProgram("body", tuple(params)))
         self.conditions: dict[Expr, int] = {}
+        self.around: list[tuple[For, Context] | None] = []
         self.never_negative: set[Expr] = set()         # variables of the body of which it holds
 
     def proves(self, cond: Expr) -> bool:

@@ -1,6 +1,8 @@
 """What stands between the brackets of `x[1:, None, ::-1, k]`: for each axis an index or a range, in affine form."""
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 from ...core.expr import Cast, Const, Expr, Op, index
@@ -8,7 +10,7 @@ from ...frozen import frozen
 from ...loop.affine import canonical
 from ..typing import WEAK_INT, Literal, Term
 from .builder import Builder
-from .handles import ONE, ZERO, Array, dtype_of, is_whole, spelled, spelled_extent
+from .handles import ONE, ZERO, Array, dtype_of, is_one, is_whole, spelled, spelled_extent
 from .size_facts import ceiling_quotient
 
 
@@ -129,8 +131,9 @@ def element_of(b: Builder, at: Expr, extent: Expr, x: Array, axis: int) -> Expr:
 
 
 def range_of(b: Builder, part: slice, extent: Expr) -> Range:
-    """The elements of a slice. What lies outside is cut off where that is known; otherwise that nothing does becomes a
-    condition."""
+    """The elements of a slice, without what lies outside, as in numpy. Of bounds that are computed from sizes, that
+    nothing does becomes a condition: they are meant to be inside, and extents that are minima of several sizes are in
+    the way of plans. So it does in a loop: the number of elements is that of every iteration."""
     step = 1 if part.step is None else part.step
     if isinstance(step, Literal) and isinstance(step.value, int):
         step = step.value
@@ -139,17 +142,55 @@ def range_of(b: Builder, part: slice, extent: Expr) -> Range:
     if step == 0:
         b.fail("E323", "the step of this slice is 0", "a negative step counts down")
     last = canonical(extent - ONE)
-    low, high = (ZERO, extent) if step > 0 else (index(-1), last)
-    start = (ZERO if step > 0 else last) if part.start is None else _bound(b, part.start, extent, low, high)
-    stop = (extent if step > 0 else index(-1)) if part.stop is None else _bound(b, part.stop, extent, low, high)
-    length = canonical(stop - start if step > 0 else start - stop)
-    if not b.sizes.demand(length >= ZERO, b.pos):
+    start = (ZERO if step > 0 else last) if part.start is None else _bound(b, part.start, extent)
+    stop = (extent if step > 0 else index(-1)) if part.stop is None else _bound(b, part.stop, extent)
+    low, high = (start, stop) if step > 0 else (canonical(stop + ONE), canonical(start + ONE))
+    is_computed = any(isinstance(each, Term) for each in (part.start, part.stop))
+    if b.lang == "lisp" or is_computed or is_one(canonical(high - low)) or any(map(b.sizes.varies, (start, stop))):
+        if b.sizes.refutes(low <= high) or b.sizes.refutes(high >= ZERO) or b.sizes.refutes(low <= extent):
+            return Range(ZERO, ZERO, step)
+        low = low if b.sizes.demand(low >= ZERO, b.pos) else ZERO
+        high = high if b.sizes.demand(high <= extent, b.pos) else extent
+        b.sizes.demand(low <= high, b.pos)
+        length = canonical(high - low)
+    else:
+        lows, highs = _greatest(b, [low, ZERO]), _least(b, [high, extent])
+        low, high = reduce(_max, lows), reduce(_min, highs)
+        differences = _least(b, [canonical(y - x) for x in lows for y in highs])
+        length = reduce(_max, _greatest(b, [reduce(_min, differences), ZERO]))
+    if length is ZERO:
         return Range(ZERO, ZERO, step)
-    return Range(start, ceiling_quotient(length, abs(step)), step)
+    return Range(low if step > 0 else canonical(high - ONE), ceiling_quotient(length, abs(step)), step)
 
 
-def _bound(b: Builder, written: Any, extent: Expr, low: Expr, high: Expr) -> Expr:
-    """The start or the end of a slice, from `low` to `high`."""
+def _least(b: Builder, values: Sequence[Expr]) -> list[Expr]:
+    """The values of which the least is always the least of all."""
+    return _kept(values, lambda x, y: b.sizes.proves(x <= y))
+
+
+def _greatest(b: Builder, values: Sequence[Expr]) -> list[Expr]:
+    return _kept(values, lambda x, y: b.sizes.proves(x >= y))
+
+
+def _kept(values: Sequence[Expr], is_enough: Callable[[Expr, Expr], bool]) -> list[Expr]:
+    """The values without those in whose place another one is enough."""
+    kept: list[Expr] = []
+    for value in values:
+        if not any(is_enough(other, value) for other in kept):
+            kept = [*[other for other in kept if not is_enough(value, other)], value]
+    return kept
+
+
+def _min(x: Expr, y: Expr) -> Expr:
+    return canonical(Op("min", (x, y)))
+
+
+def _max(x: Expr, y: Expr) -> Expr:
+    return canonical(Op("max", (x, y)))
+
+
+def _bound(b: Builder, written: Any, extent: Expr) -> Expr:
+    """The start or the end of a slice, counted from the beginning."""
     if isinstance(written, int) and not isinstance(written, bool):
         value: Expr = index(written)
     elif isinstance(written, Term) and written.kind == WEAK_INT:
@@ -158,11 +199,9 @@ def _bound(b: Builder, written: Any, extent: Expr, low: Expr, high: Expr) -> Exp
         b.fail("E326", "the bounds of a slice are numbers and sizes that are known at entry",
                "an index may be an element of an array, a bound may not")
     if b.sizes.proves(value < ZERO) or (not isinstance(value, Const) and b.sizes.proves(value <= ZERO)):
-        value = canonical(extent + value)
-    if value is low or not b.sizes.demand(value >= low, b.pos):
-        return low
-    if value is high or not b.sizes.demand(value <= high, b.pos):
-        return high
+        return canonical(extent + value)
+    if not isinstance(value, Const) and not b.sizes.proves(value >= ZERO):
+        b.sizes.demand(value >= ZERO, b.pos)                 # a number of either sign would count from either end
     return value
 
 

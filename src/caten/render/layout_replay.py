@@ -1,0 +1,65 @@
+"""The replay of a layout of scratch memory: are two arrays that share bytes never needed at the same time?
+
+It knows nothing of how a layout is made. It takes the offsets at some sizes, and the statements in their order.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ..core.dtypes import DTYPES
+from ..core.node import Node
+from ..core.program import Scalar, Target
+from ..core.size_formula import evaluate
+from ..loop.statements import For, If, Local, LoopProgram
+from .scratch_memory import THREADS, Layout, Slot
+
+DRAWN = (1, 5, 64, 257)                                 # sizes: each of these for all, and all of these in turn
+
+
+def faults(program: LoopProgram, layout: Layout) -> Iterator[str]:
+    """Pairs of arrays with bytes in common that are needed at the same time, and arrays beyond the end."""
+    names = [*program.sizes, *[s.name for s in program.all(Scalar)]]
+    needed = _needed(program, set(layout.slots))
+    turns = [{name: DRAWN[(n + first) % len(DRAWN)] for n, name in enumerate(names)} for first in range(len(DRAWN))]
+    for sizes in [*[dict.fromkeys(names, size) for size in DRAWN], *turns]:
+        known = {**sizes, THREADS.name: 3}
+        end = evaluate(layout.total, known)
+        own = evaluate(layout.shared, known) + evaluate(layout.share, known)
+        yield from [f"{name} ends behind the share of its thread, at {sizes}" for name, slot in layout.slots.items()
+                    if evaluate(slot.step, known) and _bytes(slot, known)[1] > own]
+        ranges = sorted([(*_bytes(slot, known), name) for name, slot in layout.slots.items()])
+        yield from [f"{name} ends behind the scratch memory, at {sizes}" for _, last, name in ranges if last > end]
+        for n, (_, last, name) in enumerate(ranges):
+            for begin, until, other in ranges[n + 1:]:
+                if begin >= last:
+                    break
+                if until > begin and needed[name] & needed[other]:
+                    yield f"{name} and {other} share memory and are needed at the same time, at {sizes}"
+
+
+def _bytes(slot: Slot, sizes: Mapping[str, int]) -> tuple[int, int]:
+    """Where an array begins and ends: that of the first thread, if each has one."""
+    begin, size = evaluate(slot.offset, sizes), DTYPES[slot.local.type].bytes
+    for extent in slot.local.shape:
+        size *= max(0, evaluate(extent, sizes)) if not extent.variables - sizes.keys() else 0
+    return begin, begin + size
+
+
+def _needed(program: LoopProgram, arrays: set[str]) -> dict[str, set[int]]:
+    """When an array is needed, in statements that a call has run: an array of a statement in that one, others
+    from the first one to the last. Threads of a group do not wait for each other between statements."""
+    target = program.first(Target)
+    inside = {n.name for k in program.kernels for s in k.body if isinstance(s, For | If) for n in s.unique()
+              if isinstance(n, Local)}
+    used: dict[str, list[int]] = {name: [] for name in arrays}
+    now = 0
+    for kernel, actual in program.runs:
+        together: Sequence[Sequence[Node]] = [[s] for s in kernel.body]
+        for step in [kernel.body] if target is not None and target.machine.groups else together:
+            named = {getattr(n, part) for s in step for n in s.unique() for part in ("buffer", "name", "source")
+                     if hasattr(n, part)}
+            for name in {actual.get(n, n) for n in named} & arrays:
+                used[name].append(now)
+            now += 1
+    return {name: set(times) if name in inside else set(range(min(times, default=0), max(times, default=-1) + 1))
+            for name, times in used.items()}
