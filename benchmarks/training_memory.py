@@ -29,16 +29,13 @@ def main() -> None:
 
 
 def of_daten(network: str) -> tuple[int, int, int]:
-    """The bytes between kernels before and after planning, and those of the results."""
-    from caten.compiler import Compilation
+    """The bytes of the arrays between kernels, those of all memory of a call after planning, and those of the
+    results."""
     from caten.core.numpy_types import numpy_dtype
-    from caten.tensor.fused_text import fused
-    from caten.tensor.values import FusedKernel
     from daten import realization
     from daten.assembly import assembled
-    from daten.listing import Listing
+    from daten.listing import Memory
     from daten.lowering import Lowered
-    from daten.settings import options
     steps: list[Lowered] = []
 
     def kept(wanted: Any, calls: Any, leaves: Any, *more: Any) -> Any:
@@ -50,9 +47,8 @@ def of_daten(network: str) -> tuple[int, int, int]:
     PEERS["caten"](network, parameters, batch, 1)()
     realization.assembled = assembled
     step = max(steps, key=lambda s: len(s.results))
-    whole = fused(step.program)
-    listing = Listing(whole, whole.all(FusedKernel), step.sizes)
-    before, after = listing.memory(Compilation([step.program], options()))
+    memory = Memory(step.program, step.sizes)
+    before, after = sum([size for _, size in memory.places.values()]), memory.total
     results = sum([int(np.prod(r.shape)) * numpy_dtype(r.dtype).itemsize for r in step.results])
     return before, after, results
 

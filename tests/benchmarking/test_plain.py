@@ -12,7 +12,8 @@ from caten.options import Options
 
 def test_every_drawn_nest_is_a_spec_with_arrays_of_some_size() -> None:
     nests = plain.drawn(3, 140)
-    assert {n.family for n in nests} == {"map", "repeated operand", "sums of rows", "sums of columns", "softmax", "window", "pixels"}
+    assert {n.family for n in nests} == {"map", "repeated operand", "sums of rows", "sums of columns", "softmax", "window", "pixels",
+                                        "conversion", "steps", "conditions", "triangles"}
     assert nests == plain.drawn(3, 140)
     assert nests != plain.drawn(4, 140)
     for nest in nests:

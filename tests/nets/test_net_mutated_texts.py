@@ -52,7 +52,7 @@ def test_the_net_catches_planted_faults(originals: list[str]) -> None:
 
     def fails_inside(text: str) -> None:
         raise InternalFailure(Diagnostic("E940", "an internal error"))
-    _, faults = found(originals, 4, 300, takes_numbers_for_small)
+    _, faults = found(originals, 4, 600, takes_numbers_for_small)
     assert any("OverflowError" in f for f in faults)
     _, faults = found(originals, 1, 2, fails_inside)
     assert len(faults) == 2

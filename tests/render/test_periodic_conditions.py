@@ -1,10 +1,19 @@
-"""Conditions on the remainder of an index are masks of small numbers."""
+"""Conditions on an index are masks of small numbers: on its remainder, and on which side of a bound it is."""
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import cffi
 import numpy as np
 import pytest
 
 import caten
+from caten.core.program import resolve
+from caten.core.text import read
+from caten.render.cstyle import CStyle
 
 CASES = [("=", 3, 1), ("<", 5, 2), ("/=", 60, 7), (">=", 200, 150), ("=", 8, 3), ("=", 1, 0)]
 COMPARED = {"=": np.equal, "<": np.less, "/=": np.not_equal, ">=": np.greater_equal}
@@ -23,3 +32,33 @@ def test_every_comparison_at_every_length(runtime: str, dtype: str) -> None:
         x = np.random.default_rng(n).integers(0, 100, (3, n)).astype(dtype)
         for (fn, by, rest), found in zip(CASES, operator(x), strict=True):
             np.testing.assert_array_equal(found, np.where(COMPARED[fn](np.arange(n) % by, rest), x + 5, x), err_msg=f"{fn} {by} {rest}, {n}")
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f32", "i16", "u8"])
+@pytest.mark.parametrize("compiler", ["gcc", "zig"])
+def test_ranges_that_count_up_and_down_are_compared_as_numbers(compiler: str, dtype: str, tmp_path: Path) -> None:
+    if compiler == "gcc" and shutil.which("gcc") is None:
+        pytest.skip("no gcc")
+    lanes, cases = 8, [(fn, step, turned) for fn in ("<", "<=", ">", ">=") for step in (1, -1) for turned in (False, True)]
+    buffers, body = "", ""
+    for n, (fn, step, turned) in enumerate(cases):
+        sides = [f"(ramp {lanes} B {step})", f"(splat {lanes} E)"]
+        buffers += f"(buffer y{n} {dtype} ({lanes}) (0) out)"
+        body += f"(setf (vref y{n} {lanes} (0) -1 ({fn} {' '.join(sides[::-1] if turned else sides)})) (vref x {lanes} (0)))"
+    source = CStyle().render(resolve(read(f"(loop p (buffer x {dtype} ({lanes}) (0) in) {buffers} (size B) (size E) (kernel main {body}))")[0]))
+    assert "ct_below_" in source or "ct_until_" in source
+    (tmp_path / "k.c").write_text(source)
+    command = ["gcc", "-Wno-psabi", "-march=native"] if compiler == "gcc" else [sys.executable, "-m", "ziglang", "cc", "-march=native"]
+    done = subprocess.run([*command, "-std=c11", "-O1", "-fPIC", "-shared", "k.c", "-o", "k.so"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    ffi, kind = cffi.FFI(), np.dtype({"f64": "f8", "f32": "f4", "i16": "i2", "u8": "u1"}[dtype])
+    ffi.cdef(f"int32_t ct_p({'void *, ' * (1 + len(cases))}int64_t, int64_t);")
+    lib, x = ffi.dlopen(str(tmp_path / "k.so")), np.arange(1, lanes + 1).astype(kind)
+    for begin in range(lanes + 3):
+        for end in range(lanes + 3):
+            results = [np.zeros(lanes, kind) for _ in cases]
+            assert lib.ct_p(*[ffi.cast("void *", a.ctypes.data) for a in (x, *results)], begin, end) == 0
+            for (fn, step, turned), found in zip(cases, results, strict=True):
+                sides = begin + step * np.arange(lanes), np.full(lanes, end)
+                holds = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}[fn](*(sides[::-1] if turned else sides))
+                np.testing.assert_array_equal(found, np.where(holds, x, 0), err_msg=f"{fn} {step} {turned}, {begin} {end}")

@@ -93,7 +93,7 @@ class Conditions(Memory):
                       "ge") or not self._is_index(base) or not self._is_index(end) or lanes >= 1 << (bits - 1):
             return None
         if step < 0:                                 # base - lane > end  where  end + lane < base
-            base, end, fn = end, base, {"lt": "ge", "le": "gt", "gt": "lt", "ge": "le"}[fn]
+            base, end, fn = end, base, {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}[fn]
         limit = self.value(end + 1 if fn in ("le", "gt") else end)
         rest = bool(base.variables & end.variables)      # it begins at a multiple of the lanes in what there is
         below = call(self.helpers.below(bits, lanes, rest), self.value(base), limit)
