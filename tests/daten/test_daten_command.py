@@ -30,7 +30,7 @@ PROGRAM = (ROOT / "samples" / "daten" / "mlp.toml").read_text("utf-8")
 
 
 def daten(*words: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", "from daten.cli import main; main()", *words], cwd=cwd, input=stdin, text=True,
+    return subprocess.run([sys.executable, "-m", "daten", *words], cwd=cwd, input=stdin, text=True,
                           capture_output=True, env={**os.environ, "PYTHONPATH": str(ROOT / "src")}, timeout=300, check=False)
 
 
