@@ -73,11 +73,11 @@ def test_memory_that_cannot_be_had(gemm: Operator, native: Native) -> None:
 
 
 @pytest.mark.parametrize(("body", "told"), [
-    ("Y = X[np.arange(M), L]", r"X: index 2 \(= \(aref L i\)\) is outside \[\(- N\), N\)"),
-    ("Y = X[L, 0]", r"X: index 1 \(= \(aref L i\)\) is outside \[\(- M\), M\)"),
-    ("Y = np.take_along_axis(X, L[:, None], 1)[:, 0]", r"X: index 2 \(= \(aref L i\)\) is outside \[\(- N\), N\)"),
-    ("Y[:] = 0; np.maximum.at(Y, L, X[:, 0])", r"Y: index 1 \(= \(aref L i\w*\)\) is outside \[\(- M\), M\)"),
-    ("for i in range(M):\n  Y[i] = X[i, L[i]]", r"X: index 2 \(= \(aref L i\)\) is outside \[\(- N\), N\)")])
+    ("Y = X[np.arange(M), L]", r"X: index 2 \(= \(aref L i\)\) is outside \[-N, N\)"),
+    ("Y = X[L, 0]", r"X: index 1 \(= \(aref L i\)\) is outside \[-M, M\)"),
+    ("Y = np.take_along_axis(X, L[:, None], 1)[:, 0]", r"X: index 2 \(= \(aref L i\)\) is outside \[-N, N\)"),
+    ("Y[:] = 0; np.maximum.at(Y, L, X[:, 0])", r"Y: index 1 \(= \(aref L i\w*\)\) is outside \[-M, M\)"),
+    ("for i in range(M):\n  Y[i] = X[i, L[i]]", r"X: index 2 \(= \(aref L i\)\) is outside \[-N, N\)")])
 def test_an_index_from_the_end_is_told_as_it_is_written(body: str, told: str) -> None:
     """At -O0 as at -O2."""
     text = f"[composite]\nname = 'Pick'\ninputs = ['X{{float}}[M N]', 'L{{int}}[M]']\noutputs = ['Y{{float}}[M]']\n[implementation]\nlang = 'python'\ncode = '''\n{body}\n'''"
