@@ -60,7 +60,7 @@ def test_networks_read_digits(network: str, digits: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.slice(2)
+@pytest.mark.nightly
 @pytest.mark.parametrize("file", ["curves.svg", "curves.png"])
 def test_the_learning_curves_are_a_picture(file: str, digits: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib")

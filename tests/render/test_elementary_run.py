@@ -57,7 +57,7 @@ def test_every_number_of_lanes(compiler: str, lanes: int, renderer: CStyle, tmp_
             check(build(text(fn, dtype, lanes), folder, compiler, renderer), fn, dtype, np.geomspace(0.1, 20, lanes).astype(f"float{dtype[1:]}"))
 
 
-@pytest.mark.slice(5)
+@pytest.mark.slice(8)
 @pytest.mark.parametrize(("dtype", "lanes"), [("f32", 16), ("f64", 8)])
 @pytest.mark.parametrize("fn", ["exp", "exp2"])
 @pytest.mark.parametrize("compiler", COMPILERS)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from itertools import combinations
 
 import pytest
@@ -20,16 +21,16 @@ from caten.tensor.memory import Plan, plan_memory
 from caten.tensor.values import TensorProgram
 
 LAYERS = """
-h = np.tanh(x @ a)
-g = np.tanh(h @ a + h.T)
-k = np.tanh(g @ a + h)
+h = np.exp(x.sum(axis=1))
+g = np.exp(h.sum() + x.T) + h
+k = np.exp(g.sum(axis=0) + h) + g.T
 s = np.cumsum(k, axis=0) @ x
 x = s + x[::-1]
-return x, g @ k
+return x, g * k.sum()
 """
 SPEC = f"""[composite]
 name = "Layers"
-inputs = ["x{{float}}[N N]", "a{{float}}[N N]"]
+inputs = ["x{{float}}[N N]"]
 outputs = ["x", "y{{float}}[N N]"]
 [composite.implementation]
 lang = "python"
@@ -73,6 +74,7 @@ def test_an_output_that_is_elsewhere() -> None:
     assert any(fault.startswith("y holds y at the end") for fault in memory_replay.faults(program, kernels, wrong))
 
 
+@cache
 def placed(config: tuple[tuple[str, str], ...] = ()) -> tuple[LoopProgram, Layout]:
     options = Options(config=config)
     (program,) = compiler.prepare([SpecText("layers.toml", SPEC)], options).programs
@@ -92,7 +94,7 @@ def test_arrays_that_are_needed_at_the_same_time_in_one_place(config: tuple[tupl
             wrong = replace(right, slots=slots)
             assert any("at the same time" in fault for fault in layout_replay.faults(program, wrong)), f"{b} in the place of {a}"
             planted += 1
-    assert planted >= 3
+    assert planted >= 2
 
 
 def test_an_array_beyond_the_end() -> None:

@@ -13,7 +13,7 @@ from ..core.size_formula import evaluate
 from ..loop.statements import For, If, Local, LoopProgram
 from .scratch_memory import THREADS, Layout, Slot
 
-DRAWN = (1, 5, 64, 257)                                 # sizes: each of these for all, and all of these in turn
+DRAWN = (1, 5, 257, 3_000_001)                           # sizes: each of these for all, and all of these in turn
 
 
 def faults(program: LoopProgram, layout: Layout) -> Iterator[str]:
