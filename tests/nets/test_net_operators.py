@@ -297,6 +297,18 @@ def test_functions_stay_within_their_ulp(nightly: bool, tmp_path: Path) -> None:
     assert not wrong, "\n".join(wrong[:30])
 
 
+def test_angles_of_subnormal_numbers(tmp_path: Path) -> None:
+    """What a division by them leaves over is lost unless both are scaled."""
+    draw = np.random.default_rng(0)
+    y, x = [(np.exp2(draw.uniform(least, most, 50_000)) * draw.choice([-1, 1], 50_000)).astype(np.float32) for least, most in ((-149, -120), (-40, 30))]
+    row = Row("atan2_f32_", "atan2", ("f32", "f32"), "f32")
+    for runtime, opt, c_level in (("clang", 2, "0"), ("gcc", 2, "0")):
+        built = library([row], runtime, opt, tmp_path, c_level)
+        (called,) = call_all(built.artifact, built.manifest, [job_of(row, [y, x])], 600)
+        off = error(called.results["R"], exact("atan2", [y, x]))
+        assert off.max() <= bound(row, "precise", True), runtime
+
+
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])
 def test_functions_of_every_16_bit_float_are_within_one_ulp(dtype: str, nightly: bool, tmp_path: Path) -> None:
     unary = [fn for fn, row in OPERATORS.items() if row.arity == 1 and row.takes == "float" and row.defined_on(dtype)]

@@ -80,7 +80,8 @@ def atan2(a: Arithmetic, y: Expr, x: Expr) -> Expr:
         angle = a.where(left, a.at(pi) - angle, angle)
         return a.where(ordered, a.with_sign(angle, y), math.nan)
     is_zero, equal = Op("eq", (top, a.at(0.0))), Op("eq", (top, low))
-    by = a.where(top > 2.0**100, 2.0**-30, a.where(top < 2.0**-40, 2.0**100, 1.0))     # for the inverse below
+    # for the inverse below, and for the rest of a division whose result is no subnormal number
+    by = a.where(top > 2.0**100, 2.0**-30, a.where(top < 2.0**20, 2.0**100, 1.0))
     top, low = top * by, low * by
     slight = Op("or", (is_zero, low < top * EDGES["f32"][0]))
     above = a.where(equal, 0.0, a.where(slight, low, low - top))
