@@ -213,21 +213,24 @@ class Helpers:
         """Is a vector wider than a register? gcc takes comparisons and shuffles of such a vector apart."""
         return lanes > 2 and DTYPES[dtype].bytes * lanes > self.vector_bytes
 
-    def comparison(self, fn: str, dtype: str, lanes: int) -> str:
-        """A comparison of vectors wider than a register, as a mask."""
-        name, bits, spelling = f"ct_{fn}_{dtype}x{lanes}", DTYPES[dtype].bits, self.ops[fn]
+    def compared(self, fn: str, dtype: str, left: Code, right: Code, lanes: int) -> Code:
+        """A comparison of vectors, as a mask."""
+        spelling, bits = self.ops[fn], DTYPES[dtype].bits
         assert isinstance(spelling, Infix)
-        symbol, part, count = spelling.symbol, self.vector_bytes * 8 // bits, lanes * bits // (8 * self.vector_bytes)
+        if not self.is_wide(dtype, lanes):
+            return infix(spelling.symbol, spelling.level, left, right)
+        name, symbol = f"ct_{fn}_{dtype}x{lanes}", spelling.symbol
+        part, count = self.vector_bytes * 8 // bits, lanes * bits // (8 * self.vector_bytes)
 
         def make() -> str:
             vector, mask = self.type(dtype, lanes), self.mask_type(bits, lanes)
-            lines = [f"union {{ {vector} whole; {self.type(dtype, part)} parts[{count}]; }} x = {{a}}, y = {{b}};",
+            lines = ["#ifdef __clang__", f"return ({mask})(a {symbol} b);", "#else",
+                     f"union {{ {vector} whole; {self.type(dtype, part)} parts[{count}]; }} x = {{a}}, y = {{b}};",
                      f"union {{ {mask} whole; {self.mask_type(bits, part)} parts[{count}]; }} m;",
-                     *[f"m.parts[{k}] = x.parts[{k}] {symbol} y.parts[{k}];" for k in range(count)], "return m.whole;"]
-            whole = f"return ({mask})(a {symbol} b);"
-            return self.function(name, mask, f"{vector} a, {vector} b",
-                                 f"#ifdef __clang__\n{whole}\n#else\n{chr(10).join(lines)}\n#endif")
-        return self.define(name, make)
+                     *[f"m.parts[{k}] = x.parts[{k}] {symbol} y.parts[{k}];" for k in range(count)],
+                     "return m.whole;", "#endif"]
+            return self.function(name, mask, f"{vector} a, {vector} b", "\n".join(lines))
+        return call(self.define(name, make), left, right)
 
     def picked(self, value: str, dtype: str, lanes: int, picks: Sequence[int]) -> str:
         """Some lanes of a vector, in another order. Of several registers, gcc picks from two at a time."""
@@ -391,9 +394,9 @@ class Helpers:
             else:
                 body = (f"if (begin >= end) return ({mask}){{0}};\nif (end - begin >= {lanes}) return ~({mask}){{0}};\n"
                         f"const {element} n = ({element})(end - begin);\n")
-            numbers, limit = [f"({mask}){{{', '.join(map(str, each))}}}" for each in (range(lanes), ["n"] * lanes)]
-            body += f"return {self.comparison('lt', f'i{bits}', lanes)}({numbers}, {limit});" if self.is_wide(
-                f"i{bits}", lanes) else f"return {numbers} < {limit};"
+            numbers, limit = [Code(f"({mask}){{{', '.join(map(str, each))}}}")
+                              for each in (range(lanes), ["n"] * lanes)]
+            body += f"return {self.compared('lt', f'i{bits}', numbers, limit, lanes).text};"
             return self.function(name, mask, "int64_t begin, int64_t end", body)
         return self.define(name, make)
 

@@ -24,10 +24,8 @@ class Conditions(Memory):
         match expr:
             case Op(fn=fn, args=args) if fn in (*COMPARISONS, "isnan", "isinf") and args[0].dtype != "bool":
                 own = DTYPES[args[0].dtype].bits
-                if fn in COMPARISONS and h.is_wide(args[0].dtype, lanes):
-                    done = call(h.comparison(fn, args[0].dtype, lanes), *[self.vector(a, lanes) for a in args])
-                    return self._resized(done, own, bits, lanes)
-                sides = self.operands(fn, args, lanes)
+                sides = tuple([self.vector(a, lanes) for a in args]) if h.is_wide(args[0].dtype, lanes) else \
+                    self.operands(fn, args, lanes)
                 if fn == "isnan":
                     done = infix("!=", EQUALITY, sides[0], sides[0])
                 elif fn == "isinf":
@@ -35,9 +33,7 @@ class Conditions(Memory):
                     done = infix("==", EQUALITY, call(h.vector_operator("abs", args[0].dtype, lanes, 1), sides[0]),
                                  self.splat(Const(float("inf"), args[0].dtype), lanes))
                 else:
-                    spelling = h.ops[fn]
-                    assert isinstance(spelling, Infix)
-                    done = infix(spelling.symbol, spelling.level, *sides)
+                    done = h.compared(fn, args[0].dtype, sides[0], sides[1], lanes)
                 return self._compared(done, own, bits, lanes)
             case Op(fn="not", args=(arg,)):
                 return prefix("~", self.condition(arg, bits, lanes))
@@ -116,10 +112,7 @@ class Conditions(Memory):
         numbers = infix("+", ADD, call(h.splat(small, lanes), first),
                         Code(f"({kind}){{{', '.join(map(str, range(lanes)))}}}"))
         left = call(h.divided("mod", small, lanes), numbers, self.splat(number(by, small), lanes))
-        right, spelling = self.splat(number(rest, small), lanes), h.ops[fn]
-        assert isinstance(spelling, Infix)
-        done = call(h.comparison(fn, small, lanes), left, right) if h.is_wide(small, lanes) else infix(
-            spelling.symbol, spelling.level, left, right)
+        done = h.compared(fn, small, left, self.splat(number(rest, small), lanes), lanes)
         return self._resized(done, width, bits, lanes)
 
     def _is_index(self, expr: Expr) -> bool:

@@ -1,6 +1,7 @@
 """The replay of a memory plan: does each kernel find what it reads in the array where the plan has put it?
 
-It knows nothing of how a plan is made. It runs the kernels in their order over a table of what each array holds.
+It runs the kernels in their order over a table of what each array holds, whatever the plan was made by. Only whether a
+kernel may write to an array that it reads is decided by the rule of the plan, `is_in_place`.
 """
 from __future__ import annotations
 
