@@ -22,11 +22,13 @@ from .loop.statements import LoopProgram
 from .options import Options
 from .render import compiled_parts
 from .runtime import library_cache
+from .runtime.kept_objects import folder_of
 from .runtime.protocol import CompileRecord, Runtime
 from .runtime.toolchain import unwritable
 
 T = TypeVar("T")
 Warn = Callable[[Diagnostic], None]
+MOST_BYTES_OF_PLANS = 64 << 20
 RECORD = "record.json"                  # in a cache entry: how the artifact was made
 
 
@@ -35,7 +37,7 @@ class Built:
     """What a build made. `ops` are the programs as written (empty where the build began at a later level), `programs`
     what became of them (empty where the library was known before anything was scheduled), `source` the text as
     rendered, `artifact` the library in the cache (or a temporary folder) with the manifest inside, `record` how it was
-    compiled."""
+    compiled. `reuses`: it may have kernels that were compiled for other libraries."""
 
     ops: tuple[OpProgram, ...]
     programs: tuple[LoopProgram, ...]
@@ -45,6 +47,7 @@ class Built:
     record: CompileRecord
     runtime: Runtime
     from_cache: bool
+    reuses: bool = False
 
 
 @frozen
@@ -68,11 +71,13 @@ class Compilation:
     once.
 
     The verifier checks the loops while the host compiler runs. If it refuses one, rendering starts again and every pass
-    is verified. `ops`: the programs as written, where `programs` are what became of them."""
+    is verified. `ops`: the programs as written, where `programs` are what became of them. `reuses`: a library may have
+    kernels that were compiled for others, so that its bytes depend on what is in the cache."""
 
     def __init__(self, programs: Sequence[Program], options: Options, spec_sha256: str = "", warn: Warn = ignore,
-                 ops: Sequence[OpProgram] = ()):
+                 ops: Sequence[OpProgram] = (), reuses: bool = False):
         self.programs, self.options, self.spec_sha256 = programs, options, spec_sha256
+        self.reuses = reuses
         self.warnings: list[Diagnostic] = []
         self._tell = once(warn)
         self.ops = tuple(ops) or written(programs)
@@ -106,7 +111,7 @@ class Compilation:
         """An artifact (`so`, `o`, `s`, `a`), compiled or from the cache. ToolError if the host compiler fails."""
         if kind not in self._artifacts:
             self._artifacts[kind] = self._with_draft(
-                lambda draft: compile_rendered(draft, self.options, self.warn, kind, self._due))
+                lambda draft: compile_rendered(draft, self.options, self.warn, kind, self._due, self.reuses))
         return self._artifacts[kind]
 
     def _with_draft(self, use: Callable[[Rendered], T]) -> T:
@@ -136,11 +141,12 @@ def render_programs(programs: Sequence[Program], options: Options, spec_sha256: 
     from .runtime.program_manifest import manifest, provenance
     loops: list[LoopProgram] = []
     problems: list[Diagnostic] = []
+    kept = folder_of(open_cache(options).directory, library_cache.PLANS, MOST_BYTES_OF_PLANS)
     for n, p in enumerate(programs):
         build_progress.tell(n, len(programs), f"scheduling {p.name}")
         try:
             with build_progress.heard(None) if len(programs) > 1 else nullcontext():
-                loop = driver.advance(p, "loop", options, warn, due)
+                loop = driver.advance(p, "loop", options, warn, due, kept=kept)
         except CatenError as problem:
             if problem.exit_code != 1:
                 raise
@@ -173,16 +179,18 @@ def open_cache(options: Options, warn: Warn = ignore) -> library_cache.Cache:
 
 
 def compile_rendered(rendered: Rendered, options: Options, warn: Warn = ignore, kind: str = "so",
-                     due: list[Check] | None = None) -> Built:
-    """Compile what was rendered to one kind of artifact (`so o s a …`), unless the cache has it. What a compiler
-    refuses is kept and named. The verifications that are due run meanwhile, and `due` is empty then; Refused where one
-    fails."""
+                     due: list[Check] | None = None, reuses: bool = False) -> Built:
+    """Compile what was rendered to one kind of artifact (`so o s a …`), unless the cache has it; with `reuses` a
+    library takes kernels from object files in the cache. What a compiler refuses is kept and named. The verifications
+    that are due run meanwhile, and `due` is empty then; Refused where one fails."""
     due = [] if due is None else due
     store = open_cache(options, warn)
     text = rendered.source + rendered.trailer
-    runtime = rendered.runtime.hosted(cache=store.directory, meanwhile=partial(settle, due),
-                                      parts=compiled_parts.count(text))
-    name = library_cache.key(kind, text, runtime.identity(), rendered.manifest["runtime_sha256"])
+    parts = compiled_parts.count(text)
+    reuses = reuses and parts > 1
+    runtime = rendered.runtime.hosted(cache=store.directory, meanwhile=partial(settle, due), parts=parts, reuses=reuses)
+    name = library_cache.key(f"{kind}, reusing" if reuses else kind, text, runtime.identity(),
+                             rendered.manifest["runtime_sha256"])
     file = "library" + runtime.suffixes[kind]
     fresh = False
 
@@ -203,7 +211,7 @@ def compile_rendered(rendered: Rendered, options: Options, warn: Warn = ignore, 
     except OSError as problem:
         raise unwritable(problem) from None
     return Built(rendered.ops, rendered.programs, rendered.source, rendered.manifest, entry / file, record_in(entry),
-                 runtime, not fresh)
+                 runtime, not fresh, reuses)
 
 
 def record_in(entry: Path) -> CompileRecord:

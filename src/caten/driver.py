@@ -20,7 +20,7 @@ from .loop.statements import LoopProgram
 from .options import Options
 from .passes import LEVELS, LOWER, PASSES, RAISE, SCHEDULE, VERIFIERS, Pass, level_of
 from .runtime import library_cache, tuning_records
-from .schedule.planning import Planning
+from .schedule.planning import Kept, Planning
 from .schedule.planning_log import Entry, Ignored, StaysNest, StaysScalar, explained
 
 SCALAR, NEST = "E944", "E945"   # given only where they are asked for
@@ -45,19 +45,20 @@ def once(warn: tuning_records.Warn) -> tuning_records.Warn:
 
 def advance(program: Program, to: str, options: Options, warn: tuning_records.Warn = ignore,
             due: list[Check] | None = None,
-            log: list[Entry] | None = None) -> Program:
+            log: list[Entry] | None = None, kept: Kept | None = None) -> Program:
     """Run the passes from the level a program is on to the level `to` (`op`, `tensor`, `loop`). `warn` hears of records
     that are not used. With `due` the last verification is not run but added there, unless every pass is verified; who
-    runs it begins again without `due` where it refuses. What is planned and tried is added to `log`."""
+    runs it begins again without `due` where it refuses. What is planned and tried is added to `log`. `kept`: where
+    nests are looked for before they are planned, and kept."""
     with CollectingRarely(), counted(Work(BUDGET)) as work:
-        made = _advanced(program, to, options, warn, due, [] if log is None else log)
+        made = _advanced(program, to, options, warn, due, [] if log is None else log, kept)
     if options.debug >= 1 and work.spent:
         print(f"caten: {program.name}: spent {work.share:.2%} of the compile-time budget", file=sys.stderr)
     return made
 
 
 def _advanced(program: Program, to: str, options: Options, warn: tuning_records.Warn, due: list[Check] | None,
-              log: list[Entry]) -> Program:
+              log: list[Entry], kept: Kept | None) -> Program:
     order, here = list(LEVELS), level_of(program)
     if order.index(here) > order.index(to):
         raise UsageError(Diagnostic("E924",
@@ -72,7 +73,7 @@ def _advanced(program: Program, to: str, options: Options, warn: tuning_records.
             program = recalled(program, options, warn)
         since.append((step, program))
         with timed(f"{program.name}: {step.name}", options), _placed(options):
-            program = _taken(step, program, options, warn, log)
+            program = _taken(step, program, options, warn, log, kept)
         if last and due is not None and not options.verify:
             from .loop.context import Context
             Context.of(program)                        # kept with the program: the verification goes on with its memo
@@ -84,9 +85,11 @@ def _advanced(program: Program, to: str, options: Options, warn: tuning_records.
     return program
 
 
-def _taken(step: Step, program: Program, options: Options, warn: tuning_records.Warn, log: list[Entry]) -> Program:
+def _taken(step: Step, program: Program, options: Options, warn: tuning_records.Warn, log: list[Entry],
+           kept: Kept | None) -> Program:
     """The program after a step. Where the step fails unexpectedly, what the plain one makes, and a warning."""
-    planning = Planning(options.verify, tolerant=not _raises_faults(options), log=log)
+    planning = Planning(options.verify, tolerant=not _raises_faults(options), log=log,
+                        kept=None if options.verify else kept)
     try:
         made = step.run(program, planning)
     except CatenError:

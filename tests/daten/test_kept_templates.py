@@ -42,7 +42,7 @@ def test_a_second_process_reads_no_spec_and_plans_nothing(tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_damaged_values_are_made_again(tmp_path: Path) -> None:
     results, _ = run(tmp_path)
-    kept = sorted(tmp_path.glob("values/*/values.pickle"))
+    kept = sorted(tmp_path.glob("values/*/object.pickle"))
     assert len(kept) > 8
     for file in kept:
         file.write_bytes(b"\x80garbage")

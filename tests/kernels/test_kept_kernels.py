@@ -25,6 +25,7 @@ from caten.kernels import known_build, known_kernels
 from caten.kernels.known_kernels import LOADED, Loaded
 from caten.loop.statements import Incf
 from caten.options import Options
+from caten.runtime import own_code
 from caten.runtime.library_cache import Cache
 from caten.testing import data
 from renamed import other_names, renamed
@@ -250,16 +251,16 @@ def test_records_of_tuning_change_the_key(makes: list[str], tmp_path: Path) -> N
 
 
 def test_caten_itself_is_a_part_of_the_key(makes: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    assert str(Path(driver.__file__)) in keys.caten()
-    assert "clang.py" in keys.caten()
+    assert str(Path(driver.__file__)) in own_code.identity()
+    assert "clang.py" in own_code.identity()
     compile_(AXPY)
-    monkeypatch.setattr(keys, "caten", lambda: "another version")
+    monkeypatch.setattr(own_code, "identity", lambda: "another version")
     compile_(AXPY)
     assert makes == ["Axpy"] * 2
 
 
 def test_what_was_edited_since_this_process_began_is_left_for_no_other(makes: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys, "_imported", 0.0)
+    monkeypatch.setattr(own_code, "_imported", 0.0)
     compile_(AXPY)
     LOADED.clear()
     compile_(AXPY)

@@ -15,7 +15,7 @@ from caten.core.program import Program, resolve
 from caten.core.text import read, show
 from caten.errors import CatenError
 from caten.options import Options
-from caten.schedule import autoscheduler, planning_processes, planning_worker
+from caten.schedule import autoscheduler, planning_processes
 from caten.schedule.planning_log import Tried, explained
 
 PROGRAM = Path(__file__).with_name("training_step.lisp")
@@ -98,15 +98,15 @@ def test_a_process_refuses_what_changes_other_nests(monkeypatch: pytest.MonkeyPa
     """A step that views two axes of an argument as one holds for all nests."""
     monkeypatch.setattr(cores, "available", lambda: 2)
     tasks: dict[str, planning_processes.Task] = {}
-    whole = planning_processes.planning
+    whole = autoscheduler._tasks
 
-    def note(given: Any, count: int) -> Any:
-        tasks.update(given)
-        return whole({}, 0)
-    monkeypatch.setattr(planning_processes, "planning", note)
+    def note(*given: Any) -> Any:
+        tasks.update(whole(*given))
+        return {}
+    monkeypatch.setattr(autoscheduler, "_tasks", note)
     driver.advance(opened(), "loop", Options())
     task = next(iter(tasks.values()))
-    assert planning_worker.planned(task) is not None
+    assert autoscheduler.planned_apart(task) is not None
 
     def flatten(draft: Any, name: str, machine: Any) -> None:
         buffer = next(b for b in draft.program.buffers.values() if len(b.shape) == 2)
@@ -115,8 +115,8 @@ def test_a_process_refuses_what_changes_other_nests(monkeypatch: pytest.MonkeyPa
     def fault(draft: Any, name: str, machine: Any) -> None:
         raise CatenError()
     for plan in (flatten, fault):
-        monkeypatch.setattr(planning_worker, "nest_and_copy", plan)
-        assert planning_worker.planned(task) is None
+        monkeypatch.setattr(autoscheduler, "nest_and_copy", plan)
+        assert autoscheduler.planned_apart(task) is None
 
 
 def test_names_that_others_have_taken_are_not_used_again() -> None:

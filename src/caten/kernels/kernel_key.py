@@ -7,14 +7,11 @@ caten itself. It covers names only if something else refers to them: a given sch
 from __future__ import annotations
 
 import hashlib
-import os
 import sys
-import time
 from abc import ABC
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 
 from .. import driver
@@ -23,19 +20,17 @@ from ..frontend.op import OpProgram
 from ..frontend.structure import Structure, spelling, structure
 from ..frozen import frozen
 from ..options import Options
-from ..runtime import cpu, discover, tuning_records
+from ..runtime import cpu, discover, own_code, tuning_records
 from ..runtime.c_runtime import Compiled
 from ..runtime.library_cache import file_identity
 from ..runtime.library_cache import key as hashed
 from ..runtime.protocol import Runtime
 from ..tensor.values import TensorProgram
 
-PACKAGE = Path(__file__).resolve().parents[1]
 # Options that do not change what is compiled, and those that are in the programs.
 NO_PART = frozenset(("only", "include_dirs", "schedule_file", "verify", "seed", "debug", "use_cache", "cache_dir",
                      "given", "temp_dir"))
 IN_PROGRAMS = frozenset(("binds", "strided", "schedule", "instances", "case_instances"))
-_imported = time.time()
 
 
 @frozen
@@ -60,10 +55,10 @@ def key(programs: Sequence[Program], options: Options, runtime: Runtime) -> Key 
     named = bool(others or options.cflags) or not finds_by_symbol(runtime) or any(
         op.first(Schedule) or op.first(Fusion) or op.first(Lines) for op in ops)
     parts = [*[s.tokens for s in found], *([spelled] if named else []), runtime.name,
-             runtime.identity(), *others, *_options(options), *_tuned(ops, options), caten()]
+             runtime.identity(), *others, *_options(options), *_tuned(ops, options), own_code.identity()]
     return Key(hashed("structure", *parts), spelled,
                tuple([(op.name, *s.names) for op, s in zip(ops, found, strict=True)]),
-               not others and is_current())
+               not others and own_code.is_current())
 
 
 def finds_by_symbol(runtime: Runtime) -> bool:
@@ -95,40 +90,6 @@ def _others_files(kind: type[Runtime]) -> tuple[str, ...]:
     """The hashes of the files of a runtime that does not come with caten; their imports are unknown."""
     modules = dict.fromkeys([c.__module__ for c in kind.__mro__ if c not in (ABC, object)])
     files = [Path(file).resolve() for name in modules if (file := getattr(sys.modules.get(name), "__file__", None))]
-    own = (PACKAGE, discover.builtin_folder().resolve())
+    own = (own_code.PACKAGE, discover.builtin_folder().resolve())
     return tuple([hashlib.sha256(f.read_bytes()).hexdigest() for f in files
                   if not any(f.is_relative_to(folder) for folder in own)])
-
-
-@cache
-def caten() -> str:
-    """The identity of caten's own code: Python, islpy, and its files by name, size and modification time."""
-    solver = find_spec("islpy")
-    return "\n".join([sys.version, file_identity(solver.origin) if solver and solver.origin else "",
-                      *[f"{p} {s} {t}" for p, s, t in _files()]])
-
-
-def is_current() -> bool:
-    """Is caten's code as this process imported it?"""
-    return _changed() < _imported
-
-
-@cache
-def _changed() -> float:
-    """The latest modification time of caten's code. This process may have imported an earlier state."""
-    return max([changed for _, _, changed in _files()]) / 1e9
-
-
-@cache
-def _files() -> tuple[tuple[str, int, int], ...]:
-    found: list[tuple[str, int, int]] = []
-    folders = [str(PACKAGE), str(discover.builtin_folder())]
-    while folders:
-        with os.scandir(folders.pop()) as entries:
-            for entry in entries:
-                if entry.is_dir():
-                    folders += [entry.path] if entry.name not in ("__pycache__", "explanations") else []
-                else:
-                    stat = entry.stat()
-                    found.append((entry.path, stat.st_size, stat.st_mtime_ns))
-    return tuple(sorted(found))

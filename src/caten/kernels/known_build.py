@@ -35,7 +35,7 @@ def loaded(programs: Sequence[Program], options: Options, spec_sha256: str, warn
         runtime = runtime_for(programs, options)
         collapses = finds_by_symbol(runtime) and not options.strided
         kernels = [collapsed(p) if collapses else (p, {}) for p in programs]
-        library = _loaded(compiler.Compilation([p for p, _ in kernels], options, spec_sha256, warn))
+        library = _loaded(compiler.Compilation([p for p, _ in kernels], options, spec_sha256, warn, reuses=True))
         return with_axes(library, programs, [sizes for _, sizes in kernels])
 
 
@@ -82,7 +82,7 @@ class Wanted:
         exports([p.name for p in self.programs], [p.place() for p in self.programs])     # which a build refuses, too
         found = LOADED.get(self.store.directory, self.key.name) or known_kernels.find(self.store, self.key,
                                                                                       self.compilation.warn)
-        if found is None or not exactly or found.kept.spelled == self.key.spelled:
+        if found is None or not exactly or (found.kept.spelled == self.key.spelled and not found.kept.reuses):
             return found
         return known_kernels.find(self.store, _exact(self.key), self.compilation.warn)
 
@@ -104,8 +104,9 @@ class Wanted:
             return made
         self.kept = Kept(made.artifact.parent.name, made.artifact.name, made.manifest, made.source,
                          tuple([show(p) for p in self.programs]),
-                         self.key.names, self.key.spelled)
-        if known_kernels.keep(self.store, self.key, self.kept).spelled != self.key.spelled:
+                         self.key.names, self.key.spelled, made.reuses)
+        known_now = known_kernels.keep(self.store, self.key, self.kept)
+        if known_now.spelled != self.key.spelled or (known_now.reuses and not self.kept.reuses):
             known_kernels.keep(self.store, _exact(self.key), self.kept)
         return made
 

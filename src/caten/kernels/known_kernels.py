@@ -27,13 +27,15 @@ SCHEMA: dict[str, Any] = {
     "type": "object", "required": ["entry", "file", "manifest", "source", "spelled", "names", "texts"],
     "properties": {"entry": {"type": "string"}, "file": {"type": "string"}, "manifest": {"type": "object"},
                    "source": {"type": "string"},
-                   "spelled": {"type": "string"}, "names": {"type": "array", "items": _WORDS}, "texts": _WORDS}}
+                   "spelled": {"type": "string"}, "names": {"type": "array", "items": _WORDS}, "texts": _WORDS,
+                   "reuses": {"type": "boolean"}}}
 
 
 @frozen
 class Kept:
     """A kernel as it was built: the cache's entry and the file in it that holds the library, its manifest and source,
-    the operators as texts of the op level, and of its key the names and the hash of all words."""
+    the operators as texts of the op level, and of its key the names and the hash of all words. `reuses`: it may have
+    object files of other libraries."""
 
     entry: str
     file: str
@@ -42,6 +44,7 @@ class Kept:
     texts: tuple[str, ...]
     names: tuple[tuple[str, ...], ...]
     spelled: str
+    reuses: bool = False
 
 
 @frozen

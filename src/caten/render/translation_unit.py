@@ -60,8 +60,8 @@ def _texts(style: CTables, programs: Sequence[LoopProgram], taken: Sequence[str]
                       style.vector_bytes)
     used = [prefix + name.removeprefix("ct_") for name in taken]
     found = [_program(style, p, helpers, used, prefix) for p in programs]
-    parts = compiled_parts.apart([k for kernels, _ in found for k in kernels], [entries for _, entries in found]
-                                 ) if style.in_parts else None
+    parts = compiled_parts.apart([k for kernels, _ in found for k in kernels], [entries for _, entries in found],
+                                 lambda k: compiled_parts.key_of(k, helpers.texts)) if style.in_parts else None
     return helpers, parts or "\n".join([text for kernels, entries in found for text in (*kernels, entries)]), used
 
 

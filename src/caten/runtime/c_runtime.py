@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from ..bindings.cpython import direct_c
 from ..errors import CatenError, Diagnostic, ToolError
 from ..render.cstyle import CStyle
-from . import toolchain
+from . import object_files, toolchain
 from .call import callables
 from .library import check_whole, open_library
 from .linked_libraries import library_identities
@@ -54,8 +54,12 @@ class Compiled(CStyle, Runtime):
 
     def compile(self, source: str, out: Path, kind: str) -> CompileRecord:
         compiler = self.compiler()
-        record = toolchain.compile_c(compiler, self.flags(compiler), self.libraries(compiler), source, out, kind,
-                                     self.host, self.link)
+        flags, libraries = self.flags(compiler), self.libraries(compiler)
+        if kind == "so" and object_files.serve(self.host, self.link):
+            record = object_files.compile_missing(compiler, flags, libraries, source, out, self.host, self.link,
+                                                  self.identity())
+        else:
+            record = toolchain.compile_c(compiler, flags, libraries, source, out, kind, self.host, self.link)
         if kind == "so":
             try:
                 self.check_library(out)

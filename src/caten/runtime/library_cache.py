@@ -30,6 +30,8 @@ PROBES = "probes"                          # the folder of what compilers were f
 # The folder of entries that say which library an operator has, by its structure.
 KERNELS = "kernels"
 VALUES = "values"                          # the folder of operators of the library as values
+PLANS = "plans"                            # the folder of loop nests that were planned
+OBJECTS = "objects"                        # the folder of kernels as object files
 GREATEST_BYTES = 1 << 30                   # of all entries together
 # An entry that was used so recently is not evicted: its user may be about to load it.
 SPARED_SECONDS = 60
@@ -175,7 +177,7 @@ class Cache:
             known = self.directory is not None and (self.directory / folder).is_dir()
             return list((self.directory / folder).iterdir()) if self.directory is not None and known else []
         entries = list(self._entries())
-        size = sum([_bytes(e) for e in (*entries, *files(KERNELS))])
+        size = sum([_bytes(e) for e in (*entries, *files(KERNELS), *files(PLANS))])
         return Stats(self.directory or Path(), len(entries), size, len(files("failed")))
 
     def clean(self) -> Stats:
@@ -183,7 +185,7 @@ class Cache:
         before = self.stats()
         if self.directory is not None:
             for child in list(self.directory.iterdir()):
-                if child.name in ("failed", COMPILER, PROBES, KERNELS, VALUES,
+                if child.name in ("failed", COMPILER, PROBES, KERNELS, OBJECTS, PLANS, VALUES,
                                   SWEPT) or _is_entry(child.name) or child.name.startswith("tmp-"):
                     self._remove(child)
         return before

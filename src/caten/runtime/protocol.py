@@ -120,6 +120,7 @@ class Host:
     cache: Path | None = None                    # the cache's folder (None: nothing is remembered)
     debug: bool = False                          # -g: debug information in what is compiled
     parts: int = 1                               # in how many the text can be compiled at once (-DCT_PART=n)
+    reuses: bool = False                         # kernels may be those of other libraries, as object files
     # To be called once a compiler has been started; what it raises ends the compiler.
     meanwhile: Callable[[], None] | None = None
 

@@ -349,13 +349,11 @@ def commands(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str],
         case "so":
             name = [f"-Wl,-soname,{soname or Path(out).name}"] if "-shared" in link and sys.platform != "darwin" else []
             if "-shared" in link and (parts > 1 or compiler.family == "zig"):
-                # It builds its own library for each.
-                plain = [word for word in flags if not word.startswith("-march=") or compiler.family != "zig"]
                 made = [str(Path(out).with_suffix(f".{n + 1}.o")) for n in range(parts)] if parts > 1 else [inner]
                 parted = [[f"-DCT_PART={n + 1}"] if parts > 1 else [] for n in range(parts)]
                 return [*[[*compiler.words, *flags, *part, "-c", source, "-o", file]
                           for part, file in zip(parted, made, strict=True)],
-                        [*compiler.words, *plain, *link, *name, *made, "-o", out, *libraries]]
+                        [*compiler.words, *linking_flags(compiler, flags), *link, *name, *made, "-o", out, *libraries]]
             return [[*compiler.words, *flags, *link, *name, source, "-o", out, *libraries]]
         case "o":
             return [[*compiler.words, *flags, "-c", source, "-o", out]]
@@ -364,6 +362,11 @@ def commands(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str],
         case "a":
             return [[*compiler.words, *flags, "-c", source, "-o", inner], [*compiler.archiver(), "rcsD", out, inner]]
     raise ToolError(Diagnostic("E624", f"a C compiler makes {', '.join(SUFFIXES)}, not '{kind}'"))
+
+
+def linking_flags(compiler: Compiler, flags: Sequence[str]) -> list[str]:
+    """The flags of a command that only links: zig would build its own library for each CPU."""
+    return [word for word in flags if not word.startswith("-march=") or compiler.family != "zig"]
 
 
 def compile_c(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str], text: str, out: Path, kind: str,
@@ -376,39 +379,57 @@ def compile_c(compiler: Compiler, flags: Sequence[str], libraries: Sequence[str]
     with temporary(host) as folder:
         (folder / SOURCE).write_text(text, encoding="utf-8")
         steps = commands(compiler, flags, libraries, SOURCE, made, kind, link, SONAME, host.parts)
-        environment = compiler.surroundings(host, folder)
-        known: list[str] = []
-
-        def meanwhile() -> None:
-            if not known:
-                if host.meanwhile is not None:
-                    host.meanwhile()
-                known.append(version(compiler, host.timeout, environment))
-        for done in _finished(compiler, steps, host.timeout, folder, meanwhile, environment):
-            if done.status != 0:
-                _must_run(compiler, host)
-                said = "\n".join(first_complaints(done.errors))
-                hint = ("-march= and --config MARCH= take a CPU that this compiler knows"
-                        if UNKNOWN_CPU.search(said) else
-                        "see whether it compiles without $CFLAGS and $LDFLAGS" if host.cflags or host.ldflags else
-                        "a complaint about generated C is a fault of caten: please report it, with the source")
-                raise ToolError(Diagnostic("E623", f"{compiler.name} {done.reason}" + (f":\n{said}" if said else ""),
-                                           hint=hint))
+        found = run_steps(compiler, steps, host, folder)
         result = folder / made
         if not result.is_file() or result.stat().st_size == 0:
-            raise ToolError(Diagnostic("E625", f"{compiler.name} reported success and wrote no output",
-                                       hint="is this really a C compiler?"))
-        _store(result, out)
-    return CompileRecord(compiler.words[0], known[0], tuple([tuple(s) for s in steps]), tuple(flags),
+            raise wrote_nothing(compiler)
+        store(result, out)
+    return record_of(compiler, found, steps, flags, libraries)
+
+
+def wrote_nothing(compiler: Compiler) -> ToolError:
+    """What a compiler was to make is not there."""
+    return ToolError(Diagnostic("E625", f"{compiler.name} reported success and wrote no output",
+                                hint="is this really a C compiler?"))
+
+
+def record_of(compiler: Compiler, found: str, steps: Sequence[Sequence[str]], flags: Sequence[str],
+              libraries: Sequence[str]) -> CompileRecord:
+    """The record of an artifact. `found`: the compiler's version."""
+    return CompileRecord(compiler.words[0], found, tuple([tuple(s) for s in steps]), tuple(flags),
                          tuple([w for w in libraries if w.startswith("-l") or w.endswith((".so", ".dylib"))]))
 
 
-def _finished(compiler: Compiler, steps: Sequence[Sequence[str]], timeout: float, folder: Path,
+def run_steps(compiler: Compiler, steps: Sequence[Sequence[str]], host: Host, folder: Path, at_once: int = 0) -> str:
+    """Run the commands that make an artifact, those that compile parts of it at once: the first `at_once`, or as many
+    as their flags say. Returns the compiler's version. ToolError E620, E622, E623 (it refuses or crashes)."""
+    environment = compiler.surroundings(host, folder)
+    known: list[str] = []
+
+    def meanwhile() -> None:
+        if not known:
+            if host.meanwhile is not None:
+                host.meanwhile()
+            known.append(version(compiler, host.timeout, environment))
+    at_once = at_once or len([step for step in steps if any(word.startswith("-DCT_PART=") for word in step)])
+    for done in _finished(compiler, steps, at_once, host.timeout, folder, meanwhile, environment):
+        if done.status != 0:
+            _must_run(compiler, host)
+            said = "\n".join(first_complaints(done.errors))
+            hint = ("-march= and --config MARCH= take a CPU that this compiler knows"
+                    if UNKNOWN_CPU.search(said) else
+                    "see whether it compiles without $CFLAGS and $LDFLAGS" if host.cflags or host.ldflags else
+                    "a complaint about generated C is a fault of caten: please report it, with the source")
+            raise ToolError(Diagnostic("E623", f"{compiler.name} {done.reason}" + (f":\n{said}" if said else ""),
+                                       hint=hint))
+    return known[0]
+
+
+def _finished(compiler: Compiler, steps: Sequence[Sequence[str]], at_once: int, timeout: float, folder: Path,
               meanwhile: Callable[[], None], environment: Mapping[str, str]) -> Iterator[Finished]:
-    """Run the commands that make an artifact; those that compile parts of it at once."""
-    parts = [step for step in steps if any(word.startswith("-DCT_PART=") for word in step)]
-    yield from run_together(parts, timeout, folder, meanwhile, environment)
-    for step in steps[len(parts):]:
+    """Run the commands that make an artifact, the first of them at once."""
+    yield from run_together(steps[:at_once], timeout, folder, meanwhile, environment)
+    for step in steps[at_once:]:
         with compiler.linking() if "-shared" in step else contextlib.nullcontext():
             yield run(step, timeout, folder, meanwhile, environment)
 
@@ -437,7 +458,7 @@ def _must_run(compiler: Compiler, host: Host) -> None:
                                hint="see what is wrong with it, or name another one with CC"))
 
 
-def _store(result: Path, out: Path) -> None:
+def store(result: Path, out: Path) -> None:
     """Move a file to where it belongs, whole or not at all."""
     part = out.with_name(f".{out.name}.{os.getpid()}.part")
     try:

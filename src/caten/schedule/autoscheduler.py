@@ -106,11 +106,11 @@ def drafted(program: LoopProgram, choices: Choices = DEFAULTS, likely: Mapping[s
     mapped = [loop for loop in nests if _is_epilogue(program, loop, nests)]
     draft.begun = frozenset([loop.name for loop in (*blank, *mapped)])
     names = [loop.name for loop in nests if loop not in blank and loop not in mapped]
-    count = planning_processes.count_for(len(names))
-    with planning_processes.planning(_tasks(draft, names, target.machine) if count else {}, count) as others:
+    with planning_processes.planned_before(partial(_tasks, draft, names, target.machine), names, planned_apart,
+                                           draft.planning.kept) as answers:
         for done, name in enumerate(names):
             build_progress.tell(done, len(names), "scheduling")
-            found = None if others is None else others.answer(name)
+            found = answers.of(name)
             if found is None or not _taken_over(draft, *found):
                 _planned(draft, name, partial(nest_and_copy, name=name, machine=target.machine))
     draft.begun = ()
@@ -162,8 +162,25 @@ def _planned(draft: Draft, name: str, plan: Callable[[Draft], None]) -> None:
             draft.program = whole
 
 
+def planned_apart(task: Task) -> Answer | None:
+    """The nest of a task, planned. None where planning fails, or would change other nests: it is planned again with
+    them, where its faults are told."""
+    planning = Planning(task.verify)
+    draft = Draft(task.program, task.choices, task.likely, planning)
+    draft.begun = task.begun
+    try:
+        with operation_count.counted(operation_count.Work(operation_count.BUDGET)) as work:
+            nest_and_copy(draft, name=task.name, machine=task.machine)
+    except Exception:
+        return None
+    schedule = draft.program.first(Schedule)
+    if schedule is not None and any(step[0] == "flatten" for step in schedule.steps):
+        return None                                         # of an argument, which others read too
+    return Answer(draft.program, tuple(planning.log), draft.asked, work.spent)
+
+
 def _tasks(draft: Draft, names: Sequence[str], machine: Machine) -> dict[str, Task]:
-    """What other processes need to plan these nests."""
+    """What is needed to plan these nests apart from the program."""
     parts = {name: apart(draft.program, name, draft.begun) for name in names}
     return {name: Task(part.program, name, draft.begun, machine, draft.choices, draft.likely, draft.planning.verify)
             for name, part in parts.items() if part is not None}

@@ -2,17 +2,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from .planning_log import Entry
+
+
+class Kept(Protocol):
+    """Where planned nests are kept for other programs."""
+
+    def find(self, *what: str) -> Any:
+        """What was kept under these words; None where there is none."""
+
+    def keep(self, made: object, *what: str) -> None:
+        """Keep an object under words that determine it."""
 
 
 @dataclass
 class Planning:
     """The planning of one program. `verify`: verify the program after every step. `tolerant`: if a plan fails
-    unexpectedly, try the next one; otherwise raise its exception."""
+    unexpectedly, try the next one; otherwise raise its exception. `kept`: nests that were planned before."""
 
     verify: bool = False
     tolerant: bool = False
+    kept: Kept | None = None
     faults: list[Exception] = field(default_factory=list)      # unexpected exceptions of plans
     left: list[str] = field(default_factory=list)              # outermost loops of nests beyond the budget
     log: list[Entry] = field(default_factory=list)             # what was tried, in order

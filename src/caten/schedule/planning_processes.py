@@ -1,5 +1,5 @@
-"""The nests of a program planned on all cores: processes of their own plan some, while this one plans the others. What
-comes of a nest is the same, wherever it was planned."""
+"""The nests of a program planned apart from it: on all cores, where processes of their own plan some while this one
+plans the others, and once for many programs. What comes of a nest is the same, wherever it was planned."""
 from __future__ import annotations
 
 import contextlib
@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,11 +17,14 @@ from typing import Any
 from .. import cores
 from ..core.node import Node
 from ..core.program import Machine, Schedule, Taken
+from ..core.text import flat, form_of
 from ..core.unique_names import Names, declared_names
 from ..frozen import frozen
+from ..loop import operation_count
 from ..loop.statements import LoopProgram
 from . import planning_log
 from .loop_names import renamed
+from .planning import Kept
 from .planning_log import Entry, words_of
 from .plans.parameters import Choices
 
@@ -43,6 +46,12 @@ class Task:
     likely: Mapping[str, int]
     verify: bool
 
+    @property
+    def text(self) -> str:
+        """All that the answer depends on, beside caten's own code."""
+        settings = (self.name, sorted(self.begun), self.choices.values, sorted(self.likely.items()), self.verify)
+        return f"{flat(form_of(self.program))} {flat(form_of(self.machine))} {settings}"
+
 
 @frozen
 class Answer:
@@ -52,6 +61,9 @@ class Answer:
     log: tuple[Entry, ...]
     asked: Mapping[str, int]
     spent: int
+
+
+Planner = Callable[[Task], Answer | None]
 
 
 class Processes:
@@ -66,15 +78,14 @@ class Processes:
         for thread in self._threads:
             thread.start()
 
-    def answer(self, name: str) -> tuple[Task, Answer] | None:
-        """How a process has planned a nest; None if none has, and it is to be planned here."""
+    def answer(self, name: str) -> tuple[bool, Answer | None]:
+        """How a process has planned a nest, None if that failed; and whether none has begun it: then none will."""
         with self._lock:
             if name in self._open:
                 self._open.remove(name)
-                return None
+                return True, None
             future = self._answers.get(name)
-        found = None if future is None else future.result()
-        return None if found is None else (self._tasks[name], found)
+        return future is None, None if future is None else future.result()
 
     def end(self) -> None:
         """End the processes."""
@@ -131,17 +142,55 @@ def count_for(nests: int) -> int:
     return max(0, min(cores.available() - 1, nests // NESTS_EACH, MOST_PROCESSES))
 
 
+class Answers:
+    """The nests of a program that are planned apart from it: kept from before, by other processes, or here to be
+    kept."""
+
+    def __init__(self, tasks: Mapping[str, Task], plan: Planner, kept: Kept | None) -> None:
+        self._tasks, self._plan, self._kept = tasks, plan, kept
+        self._found: dict[str, Answer] = {}
+        if kept is not None:
+            found = {name: kept.find(task.text) for name, task in tasks.items()}
+            self._found = {name: answer for name, answer in found.items() if answer is not None}
+        self._processes: Processes | None = None
+
+    def start(self, names: Sequence[str]) -> None:
+        """Start processes for those of these nests that are not found, if they are worth it."""
+        missing = [name for name in names if name not in self._found]
+        count, tasks = count_for(len(missing)), {name: self._tasks[name] for name in missing if name in self._tasks}
+        if count and tasks:
+            self._processes = Processes(tasks, count)
+
+    def of(self, name: str) -> tuple[Task, Answer] | None:
+        """A nest as planned; None if it is to be planned as a part of its program."""
+        task = self._tasks.get(name)
+        if task is None:
+            return None
+        answer = self._found.get(name)
+        if answer is None:
+            is_open, answer = (True, None) if self._processes is None else self._processes.answer(name)
+            if is_open and self._kept is not None and not operation_count.current().is_spent:
+                answer = self._plan(task)
+            if answer is not None and self._kept is not None:
+                self._kept.keep(answer, task.text)
+        return None if answer is None else (task, answer)
+
+    def end(self) -> None:
+        """End the processes."""
+        if self._processes is not None:
+            self._processes.end()
+
+
 @contextmanager
-def planning(tasks: Mapping[str, Task], count: int) -> Iterator[Processes | None]:
-    """Processes that plan nests, so many; None where there are none."""
-    if count < 1 or not tasks:
-        yield None
-        return
-    processes = Processes(tasks, count)
+def planned_before(tasks: Callable[[], Mapping[str, Task]], names: Sequence[str], plan: Planner,
+                   kept: Kept | None) -> Iterator[Answers]:
+    """What is planned of these nests apart from their program. `tasks`: what is needed for it, if anything is."""
+    answers = Answers(tasks() if kept is not None or count_for(len(names)) else {}, plan, kept)
     try:
-        yield processes
+        answers.start(names)
+        yield answers
     finally:
-        processes.end()
+        answers.end()
 
 
 def unnamed(program: LoopProgram) -> tuple[Node, ...]:
