@@ -9,6 +9,8 @@ import pytest
 
 from caten import compiler, driver, loading
 from caten.core.expr import index
+from caten.core.program import resolve
+from caten.core.text import read
 from caten.frontend.spec_files import SpecText
 from caten.loop.statements import LoopProgram
 from caten.options import Options
@@ -102,3 +104,21 @@ def test_an_array_beyond_the_end() -> None:
     (name, slot), *_ = right.slots.items()
     wrong = replace(right, slots=right.slots | {name: replace(slot, offset=right.total + index(64))})
     assert any(f"{name} ends behind" in fault for fault in layout_replay.faults(program, wrong))
+
+
+REPEATED = """(loop F (outputs Y Z) (buffer X f32 (64) (0) in) (buffer Y f32 (64) (0) inout) (buffer Z f32 (64) (0) inout)
+  (kernel f (local t f32 (4096) scratch)
+    (for i serial 0 64 1 (setf (aref t i) (aref X i))) (for j serial 0 64 1 (incf (aref Y j) (aref t j))))
+  (kernel g (local u f32 (4096) scratch)
+    (for k serial 0 64 1 (setf (aref u k) (aref X k))) (for l serial 0 64 1 (incf (aref Y l) (aref u l))))
+  (repeat f (Y Z)))"""
+
+
+def test_an_array_of_a_kernel_that_runs_again_is_needed_while_it_runs() -> None:
+    """Between the two runs, another kernel may use its memory."""
+    (program,) = [resolve(p) for p in read(REPEATED)]
+    assert isinstance(program, LoopProgram)
+    made = layout(program)
+    assert made.slots["t"].offset is made.slots["u"].offset
+    assert layout_replay._needed(program, {"t", "u"}) == {"t": {0, 1, 2, 6, 7, 8}, "u": {3, 4, 5}}
+    assert list(layout_replay.faults(program, made)) == []

@@ -46,14 +46,18 @@ def _bytes(slot: Slot, sizes: Mapping[str, int]) -> tuple[int, int]:
 
 
 def _needed(program: LoopProgram, arrays: set[str]) -> dict[str, set[int]]:
-    """When an array is needed, in statements that a call has run: an array of a statement in that one, others
-    from the first one to the last. Threads of a group do not wait for each other between statements."""
+    """When an array is needed, in statements that a call has run: an array of a statement in that one, an array of a
+    kernel from the first one to the last of each run of the kernel, and others from the first one of all to the last.
+    Threads of a group do not wait for each other between statements."""
     target = program.first(Target)
     inside = {n.name for k in program.kernels for s in k.body if isinstance(s, For | If) for n in s.unique()
               if isinstance(n, Local)}
+    between = {c.name for c in program.all(Local)}
     used: dict[str, list[int]] = {name: [] for name in arrays}
+    needed: dict[str, set[int]] = {name: set() for name in arrays}
     now = 0
     for kernel, actual in program.runs:
+        begin = now
         together: Sequence[Sequence[Node]] = [[s] for s in kernel.body]
         for step in [kernel.body] if target is not None and target.machine.groups else together:
             named = {getattr(n, part) for s in step for n in s.unique() for part in ("buffer", "name", "source")
@@ -61,5 +65,9 @@ def _needed(program: LoopProgram, arrays: set[str]) -> dict[str, set[int]]:
             for name in {actual.get(n, n) for n in named} & arrays:
                 used[name].append(now)
             now += 1
-    return {name: set(times) if name in inside else set(range(min(times, default=0), max(times, default=-1) + 1))
-            for name, times in used.items()}
+        for name in arrays - between - inside:
+            times = [time for time in used[name] if time >= begin]
+            needed[name] |= set(range(min(times, default=0), max(times, default=-1) + 1))
+    for name in arrays & between:
+        needed[name] = set(range(min(used[name], default=0), max(used[name], default=-1) + 1))
+    return needed | {name: set(used[name]) for name in arrays & inside - between}
