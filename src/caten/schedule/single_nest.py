@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from ..core.expr import Var
 from ..core.program import At, Attribute, Buffer, Case, Check, Doc, Reference, Schedule, Signature, Source, Taken
 from ..core.unique_names import declared_names
 from ..frozen import frozen
 from ..loop.effects import loop_names, reads, writes
-from ..loop.statements import Aref, For, If, Kernel, LoopProgram, Repeat, Stmt, Vref
+from ..loop.statements import Aref, For, If, Kernel, Local, LoopProgram, Repeat, Stmt, Vref
 from .analysis.loop_queries import loops_in
 from .primitives.flatten import flatten
 from .script import is_applied, recorded
@@ -120,9 +121,10 @@ def _apart(program: LoopProgram, kernel: Kernel, path: tuple[Level, ...], name: 
         return None
     part = kernel.replace(body=body)
     taken = Taken(tuple(sorted(declared_names(program) - declared_names(part))))
-    kept = _arrays(program.all(Buffer), part)
+    kept = _arrays(program, part)
+    others_own = Kernel | Repeat | Schedule | Taken | UNUSED | Buffer | Local
     clauses = [part if c is kernel else c for c in program.clauses
-               if c is kernel or not isinstance(c, Kernel | Repeat | Schedule | Taken | UNUSED | Buffer) or c in kept]
+               if c is kernel or c in kept or not isinstance(c, others_own)]
     return Apart(LoopProgram(program.name, (*clauses, taken)), program, kernel, path, name, others)
 
 
@@ -131,11 +133,12 @@ def _changed(path: tuple[Level, ...]) -> frozenset[str]:
     return frozenset().union(*[writes(stmt) for level in path for stmt in level.stmts[:level.first] if loops_in(stmt)])
 
 
-def _arrays(buffers: Sequence[Buffer], part: Kernel) -> frozenset[Buffer]:
-    """The arrays that a nest uses, and the first array of each shape."""
+def _arrays(program: LoopProgram, part: Kernel) -> frozenset[Buffer | Local]:
+    """The arrays that a nest uses, and the first of the caller's arrays of each shape."""
     named = {n.buffer for n in part.unique() if isinstance(n, Aref | Vref)}
-    first = {(b.type, b.shape): b for b in reversed(buffers)}
-    return frozenset([b for b in buffers if b.name in named]).union(first.values())
+    named |= {n.name for n in part.unique() if isinstance(n, Var)}
+    first = {(b.type, b.shape): b for b in reversed(program.all(Buffer))}
+    return frozenset([b for b in (*program.all(Buffer), *program.all(Local)) if b.name in named]).union(first.values())
 
 
 def _path(stmts: tuple[Stmt, ...], name: str, others: Collection[str]) -> tuple[Level, ...]:

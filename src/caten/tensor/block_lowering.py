@@ -56,6 +56,8 @@ class BlockLowering:
         self.asked_whole = not names.isdisjoint(self.requests.whole)
         asked = [count for value, count in self.requests.online if value in names]
         self.asked_online, self.columns = bool(asked), next(iter(asked), blocks.columns)
+        # array -> the value that it gets; the last one, if values are in the same array one after the other
+        self.stored = {builder.array(m.name): m.name for m in group.members if m.name in group.stored}
         self.fixed: list[Expr] = []                   # the loops around the blocks
         self.first_row: Expr = ZERO                   # of the block
         self.present: Expr = ZERO                     # how many rows it has
@@ -126,7 +128,7 @@ class BlockLowering:
         """All keys of a block at once."""
         ending = self.keys_of_block()
         part = _Part(self, self.group.members, {} if ending is None else self.keys)
-        made = part.statements({self.builder.array(name): name for name in self.group.stored})
+        made = part.statements(self.stored)
         extents, capacities = dict[Expr, Expr]({ROWS: self.present}), dict[Expr, Expr]({ROWS: index(self.rows)})
         if ending is not None:
             extents[KEYS], capacities[KEYS] = ending, self.extent_of_keys
@@ -150,7 +152,7 @@ class BlockLowering:
                        {KEYS: present}, {KEYS: index(columns)})
         stmts.append(For(number, ZERO, count_of_blocks(ending, columns), ONE, "serial", body))
         end = _Part(self, ends(cascade, state), {}, states)
-        stmts += end.statements({self.builder.array(name): name for name in self.group.stored})
+        stmts += end.statements(self.stored)
         return bounded(stmts, {ROWS: self.present}, {ROWS: index(self.rows)})
 
     def begun(self, states: Mapping[Member, str]) -> list[Stmt]:
