@@ -68,6 +68,7 @@ class EntryPoints:
         self.params = arguments(program)
         self.between = {c.name: c for c in program.all(Local)}             # arrays between kernels
         self.cpu_check = [f"{INDENT}if (CT_UNFIT) return {UNSUPPORTED_CPU};"] if checks_cpu else []
+        self.pointers: dict[str, str] = {}                                # to those, as they are passed to kernels
         self.functions: dict[str, tuple[str, list[str], bool]] = {}       # kernel -> C function, arguments, may it fail
         self.expressions = Expressions(helpers, names,
                                        flags=frozenset(s.name for s in program.all(Scalar) if s.type == "bool"))
@@ -93,10 +94,12 @@ class EntryPoints:
         between = self.between.get(name)
         if between is None:
             return name if name == "ct_scratch" else self.names.of(name)
-        offset, at = self.layout.slots[name].offset, "(char *)ct_scratch"
-        if offset is not index(0):
-            at += f" + {self.expressions.value(offset).at(13)}"
-        return f"({self.helpers.type(between.type)} *)({at})"
+        if name not in self.pointers:
+            offset, at = self.layout.slots[name].offset, "(char *)ct_scratch"
+            if offset is not index(0):
+                at += f" + {self.expressions.value(offset).at(13)}"
+            self.pointers[name] = f"({self.helpers.type(between.type)} *)({at})"
+        return self.pointers[name]
 
     def kernel(self, name: str, body: KernelBody) -> str:
         """The C function of a kernel, with the parameters that it uses. Arrays that differ from run to run are

@@ -20,8 +20,10 @@ def faults(program: LoopProgram, layout: Layout) -> Iterator[str]:
     """Pairs of arrays with bytes in common that are needed at the same time, and arrays beyond the end."""
     names = [*program.sizes, *[s.name for s in program.all(Scalar)]]
     needed = _needed(program, set(layout.slots))
-    turns = [{name: DRAWN[(n + first) % len(DRAWN)] for n, name in enumerate(names)} for first in range(len(DRAWN))]
-    for sizes in [*[dict.fromkeys(names, size) for size in DRAWN], *turns]:
+    drawn = [dict.fromkeys(names, size) for size in DRAWN]
+    for first in range(len(DRAWN) if len(names) > 1 else 0):
+        drawn.append({name: DRAWN[(n + first) % len(DRAWN)] for n, name in enumerate(names)})
+    for sizes in drawn:
         known = {**sizes, THREADS.name: 3}
         end = evaluate(layout.total, known)
         own = evaluate(layout.shared, known) + evaluate(layout.share, known)
@@ -55,13 +57,16 @@ def _needed(program: LoopProgram, arrays: set[str]) -> dict[str, set[int]]:
     between = {c.name for c in program.all(Local)}
     used: dict[str, list[int]] = {name: [] for name in arrays}
     needed: dict[str, set[int]] = {name: set() for name in arrays}
+    steps: dict[Node, list[set[str]]] = {}
     now = 0
     for kernel, actual in program.runs:
         begin = now
-        together: Sequence[Sequence[Node]] = [[s] for s in kernel.body]
-        for step in [kernel.body] if target is not None and target.machine.groups else together:
-            named = {getattr(n, part) for s in step for n in s.unique() for part in ("buffer", "name", "source")
-                     if hasattr(n, part)}
+        if kernel not in steps:
+            each: Sequence[Sequence[Node]] = [[s] for s in kernel.body]
+            together = [kernel.body] if target is not None and target.machine.groups else each
+            steps[kernel] = [{getattr(n, part) for s in step for n in s.unique()
+                              for part in ("buffer", "name", "source") if hasattr(n, part)} for step in together]
+        for named in steps[kernel]:
             for name in {actual.get(n, n) for n in named} & arrays:
                 used[name].append(now)
             now += 1

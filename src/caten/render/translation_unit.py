@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..core.program import At, Buffer, Doc, Lines, Scalar, Schedule, Signature, Size, Source
 from ..core.text import flat
-from ..loop.statements import For, Local, LoopProgram
+from ..loop.statements import Aref, For, Local, LoopProgram, Vref
 from . import compiled_parts, definitions, layout_replay
 from .c_expressions import Expressions
 from .c_identifiers import REFERENCE, Names, exports, free, symbol
@@ -93,7 +93,9 @@ def _program(style: CTables, program: LoopProgram, helpers: Helpers, taken: list
     kernels, places = [], program.all(At)
     views, flags, indices = declared_names(style, program)
     for kernel in program.kernels:
-        ex = Expressions(helpers, names, dict(views), flags, indices)       # which get those of the kernel, too
+        own = {n.buffer for n in kernel.unique() if isinstance(n, Aref | Vref)}
+        # The views get those of the kernel's own arrays, too.
+        ex = Expressions(helpers, names, {n: view for n, view in views.items() if n in own}, flags, indices)
         body = KernelBody(kernel, ex, dict(style.marks), blocks, parallel, style.region,
                           SourceLocations(places, source), file,
                           style.declares_in_for, style.auto_vectorizes)

@@ -137,8 +137,10 @@ def _arrays(program: LoopProgram, part: Kernel) -> frozenset[Buffer | Local]:
     """The arrays that a nest uses, and the first of the caller's arrays of each shape."""
     named = {n.buffer for n in part.unique() if isinstance(n, Aref | Vref)}
     named |= {n.name for n in part.unique() if isinstance(n, Var)}
-    first = {(b.type, b.shape): b for b in reversed(program.all(Buffer))}
-    return frozenset([b for b in (*program.all(Buffer), *program.all(Local)) if b.name in named]).union(first.values())
+    buffers = program.all(Buffer)
+    arrays: tuple[Buffer | Local, ...] = (*buffers, *program.all(Local))
+    first = {(b.type, b.shape): b for b in reversed(buffers)}
+    return frozenset([a for a in arrays if a.name in named]).union(first.values())
 
 
 def _path(stmts: tuple[Stmt, ...], name: str, others: Collection[str]) -> tuple[Level, ...]:
