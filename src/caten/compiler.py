@@ -157,6 +157,10 @@ def render_programs(programs: Sequence[Program], options: Options, spec_sha256: 
     if problems:
         raise CatenError(*problems)
     runtime = runtime_for(loops, options)
+    if options.strict or options.verify:
+        from .render import layout_replay
+        for loop in loops:
+            assert not (wrong := list(layout_replay.faults(loop))), wrong
     try:
         source = driver.render(loops, options)
         described = manifest(loops, runtime, provenance(runtime, loops[0].first(Target), spec_sha256), ops)

@@ -122,3 +122,16 @@ def test_an_array_of_a_kernel_that_runs_again_is_needed_while_it_runs() -> None:
     assert made.slots["t"].offset is made.slots["u"].offset
     assert layout_replay._needed(program, {"t", "u"}) == {"t": {0, 1, 2, 6, 7, 8}, "u": {3, 4, 5}}
     assert list(layout_replay.faults(program, made)) == []
+
+
+def test_sizes_that_no_call_has_are_not_tried() -> None:
+    """A window of 3,000,001 elements in an axis of one."""
+    text = """(loop F (outputs Y) (buffer X f32 (N) (0) in) (buffer W f32 (K) (0) in) (buffer Y f32 ((+ (- N K) 1)) (0) inout) (size N) (size K)
+      (local t f32 ((+ (- N K) 1)) global) (kernel f (for i 0 (+ (- N K) 1) 1 serial (setf (aref t i) (aref X i))))
+      (kernel g (for j 0 (+ (- N K) 1) 1 serial (incf (aref Y j) (* (aref W 0) (aref t j))))))"""
+    (program,) = [resolve(p) for p in read(text)]
+    assert isinstance(program, LoopProgram)
+    assert list(layout_replay.faults(program)) == []
+    slot = layout(program).slots["t"]
+    wrong = replace(layout(program), slots={"t": replace(slot, offset=index(64))})
+    assert list(layout_replay.faults(program, wrong))

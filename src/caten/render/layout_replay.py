@@ -8,16 +8,19 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..core.dtypes import DTYPES
 from ..core.node import Node
-from ..core.program import Scalar, Target
+from ..core.program import Buffer, Require, Scalar, Target
 from ..core.size_formula import evaluate
 from ..loop.statements import For, If, Local, LoopProgram
 from .scratch_memory import THREADS, Layout, Slot
+from .scratch_memory import layout as layout_of
 
 DRAWN = (1, 5, 257, 3_000_001)                           # sizes: each of these for all, and all of these in turn
 
 
-def faults(program: LoopProgram, layout: Layout) -> Iterator[str]:
-    """Pairs of arrays with bytes in common that are needed at the same time, and arrays beyond the end."""
+def faults(program: LoopProgram, layout: Layout | None = None) -> Iterator[str]:
+    """Pairs of arrays with bytes in common that are needed at the same time, and arrays beyond the end. `layout`:
+    another one than the program's own."""
+    layout = layout_of(program) if layout is None else layout
     names = [*program.sizes, *[s.name for s in program.all(Scalar)]]
     needed = _needed(program, set(layout.slots))
     drawn = [dict.fromkeys(names, size) for size in DRAWN]
@@ -25,6 +28,8 @@ def faults(program: LoopProgram, layout: Layout) -> Iterator[str]:
         drawn.append({name: DRAWN[(n + first) % len(DRAWN)] for n, name in enumerate(names)})
     for sizes in drawn:
         known = {**sizes, THREADS.name: 3}
+        if not _is_possible(program, layout, known):
+            continue
         end = evaluate(layout.total, known)
         own = evaluate(layout.shared, known) + evaluate(layout.share, known)
         yield from [f"{name} ends behind the share of its thread, at {sizes}" for name, slot in layout.slots.items()
@@ -37,6 +42,14 @@ def faults(program: LoopProgram, layout: Layout) -> Iterator[str]:
                     break
                 if until > begin and needed[name] & needed[other]:
                     yield f"{name} and {other} share memory and are needed at the same time, at {sizes}"
+
+
+def _is_possible(program: LoopProgram, layout: Layout, sizes: Mapping[str, int]) -> bool:
+    """May a call have these sizes? A window that is longer than its axis would give an output a negative extent."""
+    shapes = [*[b.shape for b in program.all(Buffer)], *[slot.local.shape for slot in layout.slots.values()]]
+    extents = {e for shape in shapes for e in shape if e.variables <= sizes.keys()}
+    conditions = [r.cond for r in program.all(Require) if r.cond.variables <= sizes.keys()]
+    return all(evaluate(e, sizes) >= 0 for e in extents) and all(evaluate(c, sizes) for c in conditions)
 
 
 def _bytes(slot: Slot, sizes: Mapping[str, int]) -> tuple[int, int]:

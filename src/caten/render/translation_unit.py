@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..core.program import At, Buffer, Doc, Lines, Scalar, Schedule, Signature, Size, Source
 from ..core.text import flat
 from ..loop.statements import Aref, For, Local, LoopProgram, Vref
-from . import compiled_parts, definitions, layout_replay
+from . import compiled_parts, definitions
 from .c_expressions import Expressions
 from .c_identifiers import REFERENCE, Names, exports, free, symbol
 from .c_scope import View
@@ -84,7 +84,6 @@ def _program(style: CTables, program: LoopProgram, helpers: Helpers, taken: list
     if not style.promotes_unrolled_arrays:
         program = unroll(program)
     blocks = layout(program, parallel)
-    assert not (wrong := list(layout_replay.faults(program, blocks))), wrong
     names = Names([p.declares()[0] for p in program.params if isinstance(p, (Buffer, Scalar, Size))],
                   own=(THREADS.name,))
     entry = EntryPoints(program, names, helpers, blocks, prefix, style.allocates, style.checks_cpu)
