@@ -235,13 +235,19 @@ def test_softmax_threads_over_rows_and_vectorises_each_pass() -> None:
 
 
 def test_a_pass_that_stores_and_sums_keeps_vectors_of_partial_sums() -> None:
-    before = program("(for j 0 N 1 serial (let e f32 (* x (aref u j))) (setf (aref v j) e) (incf (aref s) e))",
-                     facts=AVX2)
+    text = "(for j 0 N 1 serial (let e f32 (* x (aref u j))) (setf (aref v j) e) (incf (aref s) e))"
+    before = program(text, facts=AVX2)
     after = scheduled(before)
-    parts = [n for k in after.kernels for n in k.unique() if isinstance(n, Local) and n.name.startswith("s_part")]
-    assert [part.space for part in parts] == ["register", "register"]                  # of whole vectors, and of the tail
+    assert parts_of_sums(after) == ["register"] * 3          # of blocks, and behind them, of whole vectors and of the tail
     assert {v.count for v in vectors(after)} == {8}
     assert_same(before, after, SMALL)
+    largest = scheduled(program(text.replace("(incf (aref s) e)", "(incf (aref s) e max)"), facts=AVX2))
+    assert parts_of_sums(largest) == ["register"] * 2        # what does not round needs no blocks
+
+
+def parts_of_sums(program: LoopProgram) -> list[str]:
+    """Where the partial results of `s` are."""
+    return [n.space for k in program.kernels for n in k.unique() if isinstance(n, Local) and n.name.startswith("s_part")]
 
 
 ROWS = """(for i 0 M 1 serial (local t f32 () register) (setf (aref t) 0.0) (for j 0 N 1 serial (incf (aref t) (aref A i j)))

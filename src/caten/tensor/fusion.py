@@ -5,7 +5,8 @@
 3. Group: a value joins the group of its readers if they read it identically along some axes. These are the `outer`
    loops of the kernel: an iteration computes its elements of all members, so what they exchange is as large as one
    iteration. No cycle can arise: a value joins the reader's group that runs first. A scan shares a kernel with maps
-   only, its axis is in the iteration; a scatter shares none.
+   only, its axis is in the iteration; a scatter shares none. On one thread, passes over a vector are a group without
+   outer loops.
 
 What is not computed by its readers, or does not join them, has a reason (`boundaries`).
 
@@ -18,6 +19,7 @@ from collections.abc import Mapping, Sequence
 
 from ..core.expr import Const, Expr, Op, Var
 from ..core.node import kept
+from ..core.program import Target
 from ..core.scalars import COMPARISONS
 from . import boundaries as why
 from .boundaries import Boundary, Limit, Reason
@@ -33,6 +35,7 @@ from .index_maps import (
     is_identity,
     is_once,
     is_small,
+    loops_of,
     uses_of,
     with_reads,
 )
@@ -210,6 +213,12 @@ class _Draft:
         self.cost = 0
 
 
+def passes_over_vectors(program: TensorProgram) -> bool:
+    """May the passes over a vector share a kernel? Not where threads share each of them."""
+    target = program.first(Target)
+    return target is not None and not target.machine.threads and not target.machine.groups
+
+
 def independent(value: Indexed) -> tuple[Axis, ...]:
     """The axes along which the elements of a value do not depend on each other."""
     return value.others if isinstance(value, Scan) else () if isinstance(value, Scatter) else value.axes
@@ -220,6 +229,7 @@ class _Sweep:
         self.order = {name: n for n, d in enumerate(program.definitions) for name in d.names}
         self.program, self.definitions = program, program.definitions
         self.requests = requests_of(program)
+        self.passes_over_vectors = passes_over_vectors(program)
         self.outputs = set(program.results)
         self.opaque = {name: why.SCATTER if isinstance(d.value, Scatter) else why.NEST
                        for d in self.definitions for name in whole_operands_of(d.value)}
@@ -382,15 +392,16 @@ class _Sweep:
         if len(others) > 1 and any(isinstance(v, Scan) for v in others):
             return why.SCAN
         shares_scan = isinstance(value, Scan) and all(is_identity(r, self.values[u]) for u, r in users)
+        is_pass = self.passes_over_vectors and self.is_pass(name, value, users, g)
         own: dict[int, Axis] | None = None
         for user, read in users:
             at = self.alignment(value, g, user, read)
             before, own = own, at if own is None else {n: a for n, a in own.items() if at.get(n) is a}
-            if not own and value.axes and not shares_scan:
+            if not own and value.axes and not shares_scan and not is_pass:
                 lost = value.axes.index(next(iter(before.values()))) if before else 0
                 return why.misread(read, lost, self.reader(user))
         assert own is not None
-        if not own and not shares_scan and not all(self.reader(m).axes == () for m in g.outer):
+        if not own and not shares_scan and not is_pass and not all(self.reader(m).axes == () for m in g.outer):
             return why.ONE_VALUE
         if len(set(own.values())) != len(own):
             return why.DIAGONAL
@@ -402,6 +413,21 @@ class _Sweep:
             g.outer[member] = tuple([outer[n] for n in kept_loops])
         g.outer[name] = tuple([own[n] for n in kept_loops])
         return None
+
+    def is_pass(self, name: str, value: Indexed, users: Sequence[tuple[str, Read]], g: _Draft) -> bool:
+        """May a value join passes over a vector, which have no outer loop? They begin with a map that reads a value
+        without axes, and go on with what only they read: reductions of all elements, and maps of single ones. In a
+        larger group that has outer loops, more is in registers than would be in such passes. Over several axes, a loop
+        that stores and sums up would fill no vectors if the last axis is short."""
+        members = [self.reader(m) for m in g.outer]
+        if (len(users) < len(self.readers[name]) or not isinstance(value, Compute | Reduce)
+                or (isinstance(value, Reduce) and value.axes) or (len(members) > 1 and any(g.outer.values()))
+                or any(isinstance(v, Reduce) and v.axes for v in members)):
+            return False
+        loops = {tuple([a.extent for a in loops_of(v)]) for v in (value, *members)} - {()}
+        return len(loops) <= 1 and all(len(each) == 1 for each in loops) and all(
+            r.index[value.axes.index(a)] is b.var for u, r in users
+            for a, b in zip(loops_of(value) if value.axes else (), loops_of(self.reader(u)), strict=False))
 
     def awaits_contraction(self, g: _Draft) -> bool:
         """Is a group so far only a map that finishes a contraction? It runs while the sums are in registers, and what

@@ -55,6 +55,11 @@ def axes_of(value: Value) -> tuple[Axis, ...]:
     return value.axes if isinstance(value, Compute | Scan | Scatter) else ()
 
 
+def loops_of(value: Value) -> tuple[Axis, ...]:
+    """The axes of a value along which it has several elements or terms."""
+    return tuple([a for a in axes_of(value) if not (isinstance(a.extent, Const) and a.extent.value == 1)])
+
+
 def is_identity(read: Read, value: Value) -> bool:
     """Does a value read another at its own axes, in order?"""
     own = axes_of(value)[:len(getattr(value, "axes", ()))]

@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 from ..frozen import frozen
-from .index_maps import axes_of
-from .values import Axis, Indexed, Nest, Scan, operands_of
+from .index_maps import axes_of, loops_of
+from .values import Axis, Compute, Indexed, Nest, Scan, operands_of
 
 
 @frozen
@@ -16,9 +16,17 @@ class Member:
 
     @property
     def inner(self) -> tuple[Axis, ...]:
-        """The other axes, the reduced or scanned ones last."""
+        """The other axes, the reduced or scanned ones last. Of a map without outer loops, those with several elements:
+        other members have no loops for the rest."""
+        if isinstance(self.value, Compute) and not self.outer:
+            return loops_of(self.value)
         last = (self.value.scanned,) if isinstance(self.value, Scan) else ()
         return (*[a for a in axes_of(self.value) if a not in self.outer and a not in last], *last)
+
+    @property
+    def single(self) -> tuple[Axis, ...]:
+        """The axes that are no loop, outer or inner: each has one element."""
+        return tuple([a for a in self.value.axes if a not in self.outer and a not in self.inner])
 
 
 @frozen

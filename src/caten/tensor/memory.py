@@ -95,8 +95,8 @@ class _Planning:
         return value
 
     def source_in_place(self, value: str, memory: str) -> str | None:
-        """A value that may be in the same memory before `value`: only the kernel of `value` reads it, in place, and
-        nothing reads what the caller passed in between."""
+        """A value that may be in the same memory before `value`: the kernel of `value` is the last reader, in place,
+        and nothing reads what the caller passed in between."""
         n = self.made[value]
         kernel = self.kernels[n]
         candidates = [source for source, name in sources_of(kernel) if name == value]
@@ -119,11 +119,11 @@ class _Planning:
         return is_in_place(kernel, value, memory)
 
     def may_share(self, source: str, name: str, kernel: int) -> bool:
-        """Is nothing but this kernel interested in what the memory of `source` held?"""
+        """Is nothing from this kernel on, but the kernel itself, interested in what the memory of `source` held?"""
         if not source or source in self.program.buffers or source not in self.made or source in self.kept:
             return False
-        others = [n for n, found in enumerate(self.reads) if source in found and n != kernel]
-        return not others and all(o.value != source for o in self.outputs) and self.values[source] == self.values[name]
+        later = [n for n, found in enumerate(self.reads) if source in found and n > kernel]
+        return not later and all(o.value != source for o in self.outputs) and self.values[source] == self.values[name]
 
 
 def sources_of(kernel: Group | NestKernel) -> list[tuple[str, str]]:

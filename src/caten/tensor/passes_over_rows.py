@@ -155,8 +155,8 @@ class Passes:
 
     def may_keep(self, m: Member, w: Member) -> bool:
         """May the elements of `m` be where those of `w` will be stored?"""
-        if w is m or w.value.type != m.value.type or len(w.value.axes) != len(m.value.axes) or isinstance(
-                w.value, Reduce) or [a.extent for a in w.inner] != [a.extent for a in m.inner if a in m.value.axes]:
+        if w is m or w.value.type != m.value.type or isinstance(w.value, Reduce) or (
+                [a.extent for a in w.inner] != [a.extent for a in m.inner if a in m.value.axes]):
             return False
         if [a.extent for a in w.outer] != [a.extent for a in m.outer] or w in self.aliases.values():
             return False
@@ -201,7 +201,8 @@ class Passes:
 
         def body(index: tuple[Expr, ...]) -> tuple[Stmt, ...]:
             for m in self.group.members:
-                self.bound[m.name] = {a.name: i for a, i in zip(m.outer, index, strict=True)}
+                self.bound[m.name] = {a.name: i for a, i in zip(m.outer, index, strict=True)} | {
+                    a.name: ZERO for a in m.single}
             return tuple(self.scope(self.root))
         made = self.lowering.loops(ranges, body)
         for m in self.group.members:
@@ -307,7 +308,8 @@ class Passes:
         if m.name in self.aliases:
             w = self.aliases[m.name]
             theirs = dict(zip((*w.outer, *w.inner), (*m.outer, *m.inner), strict=False))
-            return Aref(self.lowering.array(w.name), tuple([at[theirs[a].name] for a in w.value.axes]), m.value.type)
+            return Aref(self.lowering.array(w.name), tuple([at[theirs[a].name] if a in theirs else ZERO
+                                                            for a in w.value.axes]), m.value.type)
         name, axes = self.buffers[m.name]
         return Aref(name, tuple([at[a.name] for a in axes]), m.value.type)
 

@@ -56,7 +56,12 @@ def emit_vector_loop(draft: Draft, chain: Chain, plan: VectorLoop, context: Plan
         draft.take("reorder", *rest, loop)
     if plan.reduces and context.threads:
         draft.parallelize_two(*rest)
-    if plan.block:                                             # threads share blocks of a row
+    if plan.reduces and plan.block:
+        blocks_of_sums = split_tiles(draft, loop, plan.block, plan.lanes)
+        for name in blocks_of_sums.rest:
+            vectorize_row(draft, name, sums, plan.lanes, plan.vectors, context, tree=plan.tree)
+        loop = blocks_of_sums.inner
+    elif plan.block:                                           # threads share blocks of a row
         name = loop
         blocks = draft.result_of(lambda d: d.split(name, plan.block, "min"), f"the step 'split blocks {loop}'")
         rest, loop = ([*rest, blocks.outer], blocks.inner) if blocks is not None else (rest, loop)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.dtypes import DTYPES
+from ...core.dtypes import DTYPES, is_float
 from ...frozen import frozen
-from ...loop.statements import Aref, LoopProgram
+from ...loop.statements import Aref, Incf, LoopProgram, statements_in
 from ..analysis.classify import Chain, contiguous_loop, is_compute_bound, is_gathered, reduction, stored
 from ..analysis.loop_queries import mentions, stride_in
 from .parameters import Parameter
 from .plan import Axis, NestKind, NotApplicable, Plan, PlanContext, Version, axes_of
+from .reductions import BLOCK as SUM_BLOCK
 from .reductions import TREE
 from .reductions import VECTORS as SUM_VECTORS
 
@@ -25,20 +26,22 @@ BLOCK = 4096                    # elements of a row that one thread computes at 
 @frozen
 class Map:
     """One result per iteration. `row`: the loop in which all stores are contiguous, or the innermost one. `rest`: the
-    other loops, outermost first. `compute_bound`: does every element take an elementary function?"""
+    other loops, outermost first. `compute_bound`: does every element take an elementary function? `rounds`: does it
+    also sum up floats?"""
 
     lanes: int
     row: Axis
     rest: tuple[Axis, ...]
     compute_bound: bool = False
+    rounds: bool = False
 
 
 @frozen
 class VectorLoop(Plan):
     """A vectorised row loop, unrolled by `vectors`, with a masked tail. `block`: threads share rows in blocks of this
     many elements (0: whole rows). `non_temporal`: results are stored with non-temporal stores; otherwise their cache
-    lines are prefetched `prefetch` bytes ahead. `reduces`: the loop also accumulates, in one partial sum per vector;
-    `tree`: these are added as a tree."""
+    lines are prefetched `prefetch` bytes ahead. `reduces`: the loop also accumulates, in one partial sum per vector and
+    block; `tree`: these are added as a tree."""
 
     lanes: int
     vectors: int
@@ -76,9 +79,12 @@ def vectors(m: Map, context: PlanContext) -> Version:
 
 
 def vectors_with_reductions(m: Map, context: PlanContext) -> Version:
-    """Vectors, with vector accumulators for what the loop also sums."""
-    return Version(VectorLoop(m.lanes, context.value(SUM_VECTORS), prefetch=_prefetch(context), reduces=True,
-                              tree=bool(context.value(TREE))))
+    """Vectors, with vector accumulators for what the loop also sums. One long row is cut into blocks, so that the
+    rounding errors of its sums grow with the length of a block and the number of blocks, and not with their product."""
+    block = context.value(SUM_BLOCK) if m.rounds and context.threads and not m.rest else 0
+    long = m.row.count is None or m.row.count > block
+    return Version(VectorLoop(m.lanes, context.value(SUM_VECTORS), block if long else 0, prefetch=_prefetch(context),
+                              reduces=True, tree=bool(context.value(TREE))))
 
 
 def _shares_blocks(m: Map, context: PlanContext) -> bool:
@@ -124,7 +130,9 @@ def match_map_with_sums(program: LoopProgram, chain: Chain, context: PlanContext
     if not chain.is_leaf or reduction(chain) is not None or not sums or len(set(sums)) < len(sums):
         raise NotApplicable(f"'{loop}' does not both store elements and accumulate once into each of some scalars")
     *rest, row = axes_of(chain)
-    return Map(lanes, row, tuple(rest))
+    rounds = any(isinstance(s, Incf) and s.ref.buffer in sums and is_float(s.ref.dtype) and s.fn in ("add", "mul")
+                 for s in statements_in(chain.body))
+    return Map(lanes, row, tuple(rest), rounds=rounds)
 
 
 MAPS = NestKind("maps", "Nests that store one result per iteration.", match_map,
