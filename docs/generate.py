@@ -406,6 +406,8 @@ A schedule is a list of steps. Each step is a *primitive*: a small rewrite of th
 
 - `caten schedule FILE` prints the scheduled loops and, at the end, the schedule that the compiler chose. `caten schedule --steps FILE` prints the schedule
   alone. `-s FILE` applies either text again, also after you edit it. The last entry, `(applied)`, marks steps as already applied; it may stay in the file.
+  A schedule that is given meets each loop as it is lowered: equal kernels are not one, and long scans and searches are not cut into blocks. `--steps` plans these
+  loops, so its text always applies; where the compiler would choose blocks, the first text may not.
   For several operators, `--steps` prints `(loop NAME (schedule STEP…))` for each, and `-s FILE` applies to each operator the schedule with its name.
 - To try a schedule of your own, write `(schedule STEP…)` to a file for `-s`, or put it into the spec: `[schedule] code = "(schedule …)"`.
 - The compiler refuses a step that would change the result, that it cannot prove correct, or that names an unknown loop, and gives the reason.

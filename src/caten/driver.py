@@ -45,20 +45,21 @@ def once(warn: tuning_records.Warn) -> tuning_records.Warn:
 
 def advance(program: Program, to: str, options: Options, warn: tuning_records.Warn = ignore,
             due: list[Check] | None = None,
-            log: list[Entry] | None = None, kept: Kept | None = None) -> Program:
+            log: list[Entry] | None = None, kept: Kept | None = None, as_given: bool = False) -> Program:
     """Run the passes from the level a program is on to the level `to` (`op`, `tensor`, `loop`). `warn` hears of records
     that are not used. With `due` the last verification is not run but added there, unless every pass is verified; who
     runs it begins again without `due` where it refuses. What is planned and tried is added to `log`. `kept`: where
-    nests are looked for before they are planned, and kept."""
+    nests are looked for before they are planned, and kept. `as_given`: plan the loops that a schedule which is given
+    meets, so that the steps can be given."""
     with CollectingRarely(), counted(Work(BUDGET)) as work:
-        made = _advanced(program, to, options, warn, due, [] if log is None else log, kept)
+        made = _advanced(program, to, options, warn, due, [] if log is None else log, kept, as_given)
     if options.debug >= 1 and work.spent:
         print(f"caten: {program.name}: spent {work.share:.2%} of the compile-time budget", file=sys.stderr)
     return made
 
 
 def _advanced(program: Program, to: str, options: Options, warn: tuning_records.Warn, due: list[Check] | None,
-              log: list[Entry], kept: Kept | None) -> Program:
+              log: list[Entry], kept: Kept | None, as_given: bool) -> Program:
     order, here = list(LEVELS), level_of(program)
     if order.index(here) > order.index(to):
         raise UsageError(Diagnostic("E924",
@@ -69,7 +70,11 @@ def _advanced(program: Program, to: str, options: Options, warn: tuning_records.
     since: list[tuple[Step, Program]] = []
     for n, step in enumerate(todo):
         last = n + 1 == len(todo)
+        if step.name == LOWER and as_given and program.first(Schedule) is None:
+            program = program.adding(Schedule(()))
         if step.name == SCHEDULE:
+            if as_given and (given := program.first(Schedule)) is not None and not given.steps:
+                program = program.without(Schedule)
             program = recalled(program, options, warn)
         since.append((step, program))
         with timed(f"{program.name}: {step.name}", options), _placed(options):

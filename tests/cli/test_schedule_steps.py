@@ -21,6 +21,18 @@ def test_the_steps_make_the_same_program_again(caten: Any, folder: Path, sample:
     assert caten("render", spec, "-s", "mine.lisp").out == caten("render", spec).out
 
 
+@pytest.mark.parametrize("sample", ["prefix_sum", "argmax"])
+def test_the_steps_are_for_the_loops_that_a_given_schedule_meets(caten: Any, folder: Path, sample: str) -> None:
+    """Long scans and searches are cut into blocks unless a schedule is given."""
+    flags = (str(SAMPLES / f"{sample}.toml"), "-march=x86_64_v3", "--config", "OMP=1")
+    assert "block" in caten("schedule", *flags).out
+    steps = caten("schedule", *flags, "--steps")
+    assert (steps.code, steps.err) == (0, "")
+    Path("mine.lisp").write_text(steps.out)
+    again = caten("schedule", *flags, "-s", "mine.lisp", "--steps")
+    assert (again.code, again.out) == (0, steps.out)
+
+
 def test_each_of_several_operators_takes_its_own_steps(caten: Any, folder: Path) -> None:
     two = ("axpy.toml", str(SAMPLES / "transpose.toml"))
     steps = caten("schedule", *two, "--steps")

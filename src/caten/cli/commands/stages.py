@@ -63,7 +63,7 @@ def print_schedules(request: Request, explain: bool, steps: bool) -> None:
         if explain and not isinstance(program, LoopProgram):
             program = driver.advance(program, "tensor", request.options, request.warn, log=log)
             fusion = list(fusion_explained(program)) if isinstance(program, TensorProgram) else []
-        scheduled = driver.advance(program, "loop", request.options, request.warn, log=log)
+        scheduled = driver.advance(program, "loop", request.options, request.warn, log=log, as_given=steps)
         assert isinstance(scheduled, LoopProgram)
         programs.append(scheduled)
         logs = [f"; {escape(line)}\n" for line in (*fusion, *explained(log))] if explain else []
