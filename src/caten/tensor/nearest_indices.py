@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..core.expr import Expr, Op, Var, number
+from ..core.expr import Const, Expr, Op, Var, number
 from ..core.unique_names import Names
 from ..loop.accesses import is_inside, reading
 from ..loop.context import Context
@@ -98,7 +98,8 @@ class _Walk:
                     made = Op("where", (cond, made, number(0, e.dtype)))
                 return made
             case Inside(index, extent):                                  # a value; what it is outside does not matter
-                return nearest(self.expr(index, context), extent)
+                at = self.expr(index, context)
+                return at if is_inside(context, at, extent) else nearest(at, extent)
         new: Expr = e.map(lambda child: self.expr(child, context) if isinstance(child, Expr) else child)
         return new
 
@@ -115,6 +116,8 @@ class _Walk:
     def outside_of_loops(self, at: Expr) -> Expr:
         """A name for an index before the outermost loop in which it does not change; the index itself if it changes in
         the innermost one."""
+        if isinstance(at, Var | Const):
+            return at
         depth = len(self.loops)
         while depth and self.is_defined_before(self.loops[depth - 1], at):
             depth -= 1
