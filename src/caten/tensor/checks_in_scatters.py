@@ -6,7 +6,8 @@ pass before it would load the indices once more.
 ->  (for i 0 N 1 serial (if (<= B (aref x i)) ((fail 6))) (incf (aref h (aref x i)) 1))
 
 That is so if the loops of the check are the outer loops of the scatter, and it reads nothing that the scatter does not
-read. Another check stays a reduction, and the scatter is at the nearest indices inside.
+read. Another check stays a reduction, and the scatter is at the nearest indices inside. Where several indices are
+outside, the loop finds one of them, not always that of the least row.
 """
 from __future__ import annotations
 
@@ -16,37 +17,48 @@ from ..core.expr import FALSE, TRUE, Op, index
 from ..core.node import substitute
 from ..frozen import frozen
 from .checks_as_values import Failure
-from .kernels import Group, NestKernel, reads_of_kernel
+from .kernels import Group, Member, NestKernel, reads_of_kernel
 from .values import Indexed, Inside, Read, Reduce, Scatter, TensorProgram, reads_of
 
 
 @frozen
 class CheckInLoop:
     """What makes the call fail in an iteration of the first `depth` loops of a scatter: rows of checks, each with a
-    condition over the axes of the scatter. They are tested one after the other."""
+    condition over the axes of the scatter. They are tested one after the other. `value`: the reduction that they make
+    needless."""
 
+    value: str
     depth: int
     failures: tuple[Failure, ...]
 
 
-def checks_in_scatters(program: TensorProgram, kernels: Sequence[Group | NestKernel],
-                       ) -> tuple[dict[str, list[CheckInLoop]], frozenset[str]]:
-    """The checks that each scatter makes in its loops, and the reductions which nothing needs then."""
+def checks_in_scatters(program: TensorProgram, kernels: Sequence[Group | NestKernel]) -> dict[str, list[CheckInLoop]]:
+    """The checks that each scatter makes in its loops."""
     members = [m for k in kernels if isinstance(k, Group) for m in k.members]
-    scatters = [(m.name, m.value) for m in members if isinstance(m.value, Scatter) and any(
-        isinstance(n, Inside) for i in m.value.index for n in i.unique())]
-    found: dict[str, list[CheckInLoop]] = {name: [] for name, _ in scatters}
-    replaced: set[str] = set()
-    if scatters:
+    found: dict[str, list[CheckInLoop]] = {m.name: [] for m in members if isinstance(m.value, Scatter) and any(
+        isinstance(n, Inside) for i in m.value.index for n in i.unique())}
+    if found:
         needed = {name for k in kernels for name in reads_of_kernel(k)} | {o.value for o in program.outputs}
-        for k in kernels:
-            if isinstance(k, Group) and len(k.members) == 1 and k.last.name not in needed:
-                for name, scatter in scatters:
-                    check = _in_loops_of(scatter, k.last.value, _failures(program, k.last.name, k.last.value))
-                    if check is not None:
-                        found[name].append(check)
-                        replaced.add(k.last.name)
-    return found, frozenset(replaced)
+        alone = [k.last for k in kernels if isinstance(k, Group) and len(k.members) == 1 and k.last.name not in needed]
+        for m in members:
+            found.get(m.name, []).extend([check for check in (_in_loops_of(m.value, other, program) for other in alone)
+                                          if check is not None])
+    return found
+
+
+def _in_loops_of(scatter: Indexed, m: Member, program: TensorProgram) -> CheckInLoop | None:
+    """The failures that a reduction finds, in the loops of a scatter, if these are its loops."""
+    value, failures = m.value, _failures(program, m.name, m.value)
+    if not failures or not isinstance(value, Reduce) or not isinstance(scatter, Scatter) or (
+            len(value.over) > len(scatter.axes)):
+        return None
+    loops = list(zip(value.over, scatter.axes, strict=False))
+    read = {r.buffer for r in reads_of(scatter)}
+    if any(p.extent is not a.extent for p, a in loops) or any(r.buffer not in read for r in reads_of(value)):
+        return None
+    new = {p.var: a.var for p, a in loops}
+    return CheckInLoop(m.name, len(loops), tuple([(row, substitute(
+        fails if value.cond is TRUE else Op("where", (value.cond, fails, FALSE)), new)) for row, fails in failures]))
 
 
 def _failures(program: TensorProgram, name: str, value: Indexed) -> list[Failure]:
@@ -62,16 +74,3 @@ def _failures(program: TensorProgram, name: str, value: Indexed) -> list[Failure
                 found += [(c.row, fails) for c in checks if row is index(c.row)]
             return found if len(found) == len(checks) else []
     return []
-
-
-def _in_loops_of(scatter: Scatter, value: Indexed, failures: Sequence[Failure]) -> CheckInLoop | None:
-    """The failures of a reduction in the loops of a scatter, if these are its loops."""
-    if not failures or not isinstance(value, Reduce) or len(value.over) > len(scatter.axes):
-        return None
-    loops = list(zip(value.over, scatter.axes, strict=False))
-    read = {r.buffer for r in reads_of(scatter)}
-    if any(p.extent is not a.extent for p, a in loops) or any(r.buffer not in read for r in reads_of(value)):
-        return None
-    new = {p.var: a.var for p, a in loops}
-    return CheckInLoop(len(loops), tuple([(row, substitute(
-        fails if value.cond is TRUE else Op("where", (value.cond, fails, FALSE)), new)) for row, fails in failures]))

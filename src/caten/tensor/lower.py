@@ -83,7 +83,8 @@ class Lowering(LoopBuilder):
         self.shares_scans = blocks is not None and shares_scans(program)
         self.searches_in_blocks = blocks is not None and may_search_in_blocks(program)
         self.is_apart = is_contraction if self.on_device else is_product        # starting a kernel takes long there
-        self.in_scatters, self.replaced = checks_in_scatters(program, self.kernels)
+        self.in_scatters = checks_in_scatters(program, self.kernels)
+        self.in_loops = {check.value for checks in self.in_scatters.values() for check in checks}
         self.tested = {r.buffer for c in program.checks for r in reads_of(c.cond)} - {
             name for k in self.kernels for name in reads_of_kernel(k)}         # scalars of checks, and of nothing else
 
@@ -102,8 +103,8 @@ class Lowering(LoopBuilder):
         parts: list[tuple[Stmt, ...]] = []
         for n, k in enumerate(self.kernels):
             self.number = n
-            if not self.replaced.isdisjoint(names_of(k)):
-                continue                                                     # the check is in the loop of a scatter
+            if not self.in_loops.isdisjoint(names_of(k)):
+                continue                                                     # scatters make the check in their loops
             stmts: list[Stmt] = []
             for at, source, copy in self.plan.copies:
                 if at == n:

@@ -54,11 +54,11 @@ class ScatterLowering:
         return (If(worth, self.in_copies(), self.in_order()),)
 
     def is_worth_copies(self) -> Expr:
-        """The condition on sizes under which parts of the iterations have copies of the target. Where an axis indexes
-        the target, iterations along it never meet, and its threads need no copies."""
+        """The condition on sizes under which parts of the iterations have copies of the target. Where the first axis
+        indexes the target, iterations along it never meet, and its threads need no copies."""
         target, value = self.builder.program.first(Target), self.value
         if (target is None or not target.machine.threads or target.machine.groups or self.builder.program.opt < 2
-                or any(isinstance(i, Var) and i.name == a.name for i in value.index for a in value.axes)):
+                or any(i is value.axes[0].var for i in value.index)):
             return FALSE
         limit = 1 << MOST_WORK // len(value.axes)                   # so that the product does not overflow
         work: Expr = prod([Op("min", (a.extent, constant(limit))) for a in value.axes], start=constant(1))
