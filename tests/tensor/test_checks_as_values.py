@@ -49,6 +49,11 @@ RAISED = {
         "(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref C i j) (aref A i (aref k j)))))", [
             "(define v0 (reduce bool () ((p N)) or (< 0 M) (or (< (read k p) 0) (<= K (read k p)))))",
             "(define v1 (compute f32 ((i M) (j N)) (read A i (inside (read k j) K @1))))", "(fail-if (read v0) @1)"]),
+    "two loops of one extent on which it does not depend": (
+        "(for i 0 N 1 serial (for j 0 M 1 serial (for o 0 M 1 serial (incf (aref y i) (aref x (aref k i))))))", [
+            f"(define v0 (reduce bool () ((p N)) or (< 0 M) {OUTSIDE}))",
+            "(define v1 (reduce f32 ((i N)) ((p M) (q M)) add true (read x (inside (read k i) N @1))))",
+            "(define v2 (compute f32 ((i N)) (+ (read y i) (read v1 i))))", "(fail-if (read v0) @1)"]),
     "under a condition": ("(for i 0 N 1 serial (if (< (aref x i) 0.0) ((setf (aref y i) (aref x (aref k i))))))", [
         f"(define v0 (reduce bool () ((p N)) or true (and (< (read x p) 0.0) {OUTSIDE})))",
         "(define v1 (compute f32 ((i N)) (where (< (read x i) 0.0) (read x (inside (read k i) N @1)) (read y i))))",

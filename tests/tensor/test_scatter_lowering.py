@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import os
+import random
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -173,6 +175,54 @@ def test_checks_in_the_loop_find_what_loops_find(name: str, monkeypatch: pytest.
                     if row == 0:
                         np.testing.assert_array_equal(own["h"], want["h"])
                         np.testing.assert_array_equal(own["t"], want["t"])
+
+
+def drawn(rng: random.Random) -> str:
+    """Loops that accumulate at indices, one after the other, under conditions, of what they gather or have accumulated before."""
+    index = ["(aref k i)", "(aref q i)", "(- (aref k i) 1)", "(where (< (aref q i) 0) (+ (aref q i) B) (aref q i))", "(* (aref k i) (aref q i))", "i"]
+    values = ["1.0", "(aref x i)", "(aref x (aref q i))", "(aref h (aref k i))", "(* (aref x i) (aref x (- (- N i) 1)))"]
+    conds = ["", "(< 0.0 (aref x i))", "(< i D)", "(and (< 2 i) (< (aref k i) B))", "(< (aref x (aref k i)) 1.0)"]
+
+    def loop(n: int) -> str:
+        target = rng.choice([f"(aref h {rng.choice(index)})", f"(aref t {rng.choice(index[:5])} j)", f"(aref t {rng.choice(index[:5])} {rng.choice(index[:5])})"])
+        value = rng.choice(values[:4 if "aref h" not in target else 3])
+        stmt = f"(incf {target} {value} {rng.choice(['add', 'max', 'min'])})"
+        cond = rng.choice(conds)
+        stmt = f"(if {cond} ({stmt}))" if cond else stmt
+        if " j)" in target:
+            stmt = f"(for j 0 D 1 serial {stmt})"
+        if rng.random() < 0.2:
+            stmt = f"(for o 0 {rng.choice(['3', 'D'])} 1 serial {stmt})"
+        text = f"(for i 0 {rng.choice(['N', 'N', '(- N 1)'])} 1 serial {stmt})"
+        for name in "ijo":
+            text = text.replace(f"(for {name} ", f"(for {name}_{n} ")
+            text = re.sub(rf"(?<=[ (]){name}(?=[ )])", f"{name}_{n}", text)
+        return text
+    return " ".join(loop(n) for n in range(2, 2 + rng.choice((1, 1, 2, 3))))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_drawn_scatters_are_the_loops_as_written(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scatter_lowering, "ITERATIONS", 1)
+    body = drawn(random.Random(seed))
+    op, one = [add_checks(resolve(read(f"(op T {PARAMS} {facts} (body {body}))")[0])) for facts in (THREADS, ONE)]
+    programs = [lower(raise_op(op)), lower(raise_op(one))]
+    for program in programs:
+        verifier.verify(program)
+    rng, failed = np.random.default_rng(seed), 0
+    for n, b, d in ((0, 2, 3), (1, 1, 1), (6, 3, 3), (30, 7, 4), (30, 4, 0)):
+        for least, most in ((0, 1), (0, min(b, d, n)), (-1, b + 1)):
+            values: dict[str, Any] = {"N": n, "B": b, "D": d, "k": rng.integers(least, max(most, 1), n), "q": rng.integers(least, max(most, 1), n),
+                                      "x": np.round(9 * rng.standard_normal(n)).astype(np.float32),
+                                      "h": np.ones(b, np.float32), "t": np.ones((b, d), np.float32)}
+            want, *found = [{a: np.copy(v) if isinstance(v, np.ndarray) else v for a, v in values.items()} for _ in range(3)]
+            row = interpret.run(op, want)
+            failed += row > 0
+            for program, own in zip(programs, found, strict=True):
+                assert (interpret.run(program, own) > 0) == (row > 0), body
+                for name in ("h", "t") if row == 0 else ():
+                    np.testing.assert_allclose(own[name], want[name], rtol=1e-5, atol=1e-3, err_msg=body)
+    assert failed < 15
 
 
 def test_where_the_checks_are() -> None:

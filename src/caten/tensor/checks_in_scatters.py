@@ -5,9 +5,9 @@ pass before it would load the indices once more.
     (define v1 (scatter i64 h (B) ((i N)) add ((inside (read x i) B 6)) true 1))
 ->  (for i 0 N 1 serial (if (<= B (aref x i)) ((fail 6))) (incf (aref h (aref x i)) 1))
 
-That is so if the loops of the check are the outer loops of the scatter, and it reads nothing that the scatter does not
-read. Another check stays a reduction, and the scatter is at the nearest indices inside. Where several indices are
-outside, the loop finds one of them, not always that of the least row.
+That is so if the check is one of its indices, the loops of the check are the outer loops of the scatter, and it reads
+nothing that the scatter does not read. Another check stays a reduction, and the scatter is at the nearest indices
+inside. Where several indices are outside, the loop finds one of them, not always that of the least row.
 """
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class CheckInLoop:
 def checks_in_scatters(program: TensorProgram, kernels: Sequence[Group | NestKernel]) -> dict[str, list[CheckInLoop]]:
     """The checks that each scatter makes in its loops."""
     members = [m for k in kernels if isinstance(k, Group) for m in k.members]
-    found: dict[str, list[CheckInLoop]] = {m.name: [] for m in members if isinstance(m.value, Scatter) and any(
-        isinstance(n, Inside) for i in m.value.index for n in i.unique())}
+    found: dict[str, list[CheckInLoop]] = {
+        m.name: [] for m in members if isinstance(m.value, Scatter) and _rows_of(m.value)}
     if found:
         needed = {name for k in kernels for name in reads_of_kernel(k)} | {o.value for o in program.outputs}
         alone = [k.last for k in kernels if isinstance(k, Group) and len(k.members) == 1 and k.last.name not in needed]
@@ -56,9 +56,16 @@ def _in_loops_of(scatter: Indexed, m: Member, program: TensorProgram) -> CheckIn
     read = {r.buffer for r in reads_of(scatter)}
     if any(p.extent is not a.extent for p, a in loops) or any(r.buffer not in read for r in reads_of(value)):
         return None
+    if _rows_of(scatter).isdisjoint([row for row, _ in failures]):
+        return None
     new = {p.var: a.var for p, a in loops}
     return CheckInLoop(m.name, len(loops), tuple([(row, substitute(
         fails if value.cond is TRUE else Op("where", (value.cond, fails, FALSE)), new)) for row, fails in failures]))
+
+
+def _rows_of(scatter: Scatter) -> set[int]:
+    """The checks of its indices."""
+    return {n.row for i in scatter.index for n in i.unique() if isinstance(n, Inside)}
 
 
 def _failures(program: TensorProgram, name: str, value: Indexed) -> list[Failure]:

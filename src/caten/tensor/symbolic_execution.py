@@ -284,12 +284,13 @@ class Execution:
         for e in compared(parts):
             self.row_of.setdefault(canonical(e), row)
         loops = {x.name: self.domains[x.name] for x in self.loops}
-        context, known = self.entry, []
+        context = self.entry
+        known, tested = list[Expr](), list[Expr]()
         for extent, _ in loops.values():
             runs = Op("lt", (ZERO, extent))
-            if context.proves(runs):
-                known.append(runs)
-            context = context.given(runs)
+            if runs not in tested:                                  # loops with one extent have one condition
+                (known if context.proves(runs) else tested).append(runs)
+                context = context.given(runs)
         self.state.guards = (*self.state.guards, guard(row, [*self.conds, *parts], loops, known))
 
     # -- stores --------------------------------------------------------------------------------------------------------
