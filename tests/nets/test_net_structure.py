@@ -20,7 +20,7 @@ from caten.schedule.plans.maps import VectorLoop
 
 SAMPLES = sorted((Path(__file__).resolve().parents[2] / "samples").glob("*.toml"))
 # A value that is loaded decides where these read or write: the only samples with checks that run.
-DATA_DEPENDENT = {"Gather": 2, "Histogram": 1}         # Gather: the indices, and that there are rows
+DATA_DEPENDENT = {"Gather": 2, "Histogram": 2}         # the indices, and that there are rows, or bins
 
 
 @cache

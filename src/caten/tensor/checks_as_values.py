@@ -44,7 +44,8 @@ def guard(row: int, conds: Sequence[Expr], loops: Mapping[str, tuple[Expr, Expr]
     used = {n for e in conds for n in e.variables if n in loops}
     used |= {n for n, (_, cond) in loops.items() if cond is not TRUE}
     used |= {m for n in used for m in loops[n][1].variables if m in loops}
-    running = [c for n, (extent, _) in loops.items() if n not in used and (c := index(0) < extent) not in known]
+    known |= {index(0) < loops[n][0] for n in used}
+    running = dict.fromkeys([c for extent, _ in loops.values() if (c := index(0) < extent) not in known])
     plain = [c for c in conds if not reads_of(c)]
     return Guard(row, tuple([(n, loops[n][0]) for n in loops if n in used]),
                  conjunction([*[loops[n][1] for n in loops if n in used], *running, *plain]),

@@ -19,7 +19,7 @@ from .blocks_of_rows import BLOCKS, boundaries, joined
 from .boundaries import line_of
 from .fused_text import kernel_node
 from .fusion import computed_by_readers, kernels_of
-from .kernels import Group, Member
+from .kernels import Group, Member, names_of
 from .late_division import divided_late
 from .loop_builder import Storage
 from .lower import Lowering
@@ -61,6 +61,11 @@ class _Report:
     def kernels(self) -> Iterator[str]:
         for n, k in enumerate(self.found):
             node = kernel_node(f"k{n}", k, self.lowering)
+            checking = [name for name, checks in self.lowering.in_scatters.items()
+                        for check in checks if check.value in names_of(k)]
+            if checking:
+                yield f"{self.called(*names_of(k))} is a check in the loops of {', '.join(map(self.called, checking))}"
+                continue
             outer = f", outer loops {_loops(node.outer)}" if node.outer else ""
             members = ", ".join([self.called(name) for d in node.definitions for name in d.names])
             yield f"kernel {node.name}, {node.form}{outer}: {members}"

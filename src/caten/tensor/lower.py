@@ -31,6 +31,7 @@ from ..loop.statements import ONE, ZERO, Aref, Fail, For, If, Incf, Kernel, Loca
 from .block_lowering import BlockLowering
 from .blocks_of_rows import BLOCKS, Blocks, joined
 from .call_kernels import is_call, kernels_around_calls
+from .checks_in_scatters import checks_in_scatters
 from .extreme_search import may_search_in_blocks, searched_in_blocks
 from .fusion import is_contraction, is_product, kernels_of
 from .index_maps import is_identity
@@ -82,6 +83,8 @@ class Lowering(LoopBuilder):
         self.shares_scans = blocks is not None and shares_scans(program)
         self.searches_in_blocks = blocks is not None and may_search_in_blocks(program)
         self.is_apart = is_contraction if self.on_device else is_product        # starting a kernel takes long there
+        self.in_scatters = checks_in_scatters(program, self.kernels)
+        self.in_loops = {check.value for checks in self.in_scatters.values() for check in checks}
         self.tested = {r.buffer for c in program.checks for r in reads_of(c.cond)} - {
             name for k in self.kernels for name in reads_of_kernel(k)}         # scalars of checks, and of nothing else
 
@@ -100,6 +103,8 @@ class Lowering(LoopBuilder):
         parts: list[tuple[Stmt, ...]] = []
         for n, k in enumerate(self.kernels):
             self.number = n
+            if not self.in_loops.isdisjoint(names_of(k)):
+                continue                                                     # scatters make the check in their loops
             stmts: list[Stmt] = []
             for at, source, copy in self.plan.copies:
                 if at == n:
@@ -200,7 +205,7 @@ class Lowering(LoopBuilder):
         target = self.array(m.name)
         source = self.array(value.source)
         before = () if source == target else self.copy(source, target, value.type, value.shape)
-        return (*before, *ScatterLowering(self, m, value).statements())
+        return (*before, *ScatterLowering(self, m, value, self.in_scatters.get(m.name, [])).statements())
 
     def _keeps(self, m: Member, part: Part) -> bool:
         """Do the elements of a part stay what they are?"""

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..core.expr import Expr, Op, Var, number
+from ..core.expr import Const, Expr, Op, Var, number
 from ..core.unique_names import Names
 from ..loop.accesses import is_inside, reading
 from ..loop.context import Context
@@ -98,7 +98,8 @@ class _Walk:
                     made = Op("where", (cond, made, number(0, e.dtype)))
                 return made
             case Inside(index, extent):                                  # a value; what it is outside does not matter
-                return nearest(self.expr(index, context), extent)
+                at = self.expr(index, context)
+                return at if is_inside(context, at, extent) else nearest(at, extent)
         new: Expr = e.map(lambda child: self.expr(child, context) if isinstance(child, Expr) else child)
         return new
 
@@ -109,23 +110,28 @@ class _Walk:
         for i in ref.index:
             conds += [cond for extent in _checked_extents(i) if not context.proves(cond := Op("le", (ONE, extent)))]
             at = self.expr(i, context)
-            index.append(self.outside_of_loops(at) if isinstance(i, Inside) else at)
+            index.append(self.outside_of_loops(at, i.extent, context) if isinstance(i, Inside) else at)
         return ref.replace(index=tuple(index)), list(dict.fromkeys(conds))
 
-    def outside_of_loops(self, at: Expr) -> Expr:
+    def outside_of_loops(self, at: Expr, extent: Expr, context: Context) -> Expr:
         """A name for an index before the outermost loop in which it does not change; the index itself if it changes in
-        the innermost one."""
+        the innermost one, or if only without a name it is shown to be inside."""
+        if isinstance(at, Var | Const):
+            return at
         depth = len(self.loops)
         while depth and self.is_defined_before(self.loops[depth - 1], at):
             depth -= 1
         if depth == len(self.loops):
             return at
         loop = self.loops[depth]
+        name = loop.named.get(at) or Var(self.names.fresh("ix"), "i64")
+        let = Let(name.name, "i64", at)
+        if is_inside(context, at, extent) and not is_inside(context.after(let), name, extent):
+            return at
         if at not in loop.named:
-            name = self.names.fresh("ix")
-            loop.named[at] = Var(name, "i64")
-            loop.before.append(Let(name, "i64", at))
-        return loop.named[at]
+            loop.named[at] = name
+            loop.before.append(let)
+        return name
 
     def is_defined_before(self, loop: _Loop, at: Expr) -> bool:
         """Can an index be computed before a loop, with the same value as in each of its iterations?"""

@@ -284,12 +284,13 @@ class Execution:
         for e in compared(parts):
             self.row_of.setdefault(canonical(e), row)
         loops = {x.name: self.domains[x.name] for x in self.loops}
-        context, known = self.entry, []
+        context = self.entry
+        known, tested = list[Expr](), list[Expr]()
         for extent, _ in loops.values():
             runs = Op("lt", (ZERO, extent))
-            if context.proves(runs):
-                known.append(runs)
-            context = context.given(runs)
+            if runs not in tested:                                  # loops with one extent have one condition
+                (known if context.proves(runs) else tested).append(runs)
+                context = context.given(runs)
         self.state.guards = (*self.state.guards, guard(row, [*self.conds, *parts], loops, known))
 
     # -- stores --------------------------------------------------------------------------------------------------------
@@ -420,12 +421,19 @@ class Execution:
         loops = self.names_of_loops()
         cond = conjunction([*self.conds, *[self.domains[n][1] for n in loops]])
         self.is_complete(cond, value, *index)
-        if any(isinstance(i, Inside) for i in self.within_bounds(Aref(name, index, ref.type)).index):
-            raise DoesNotFit("a run-time check costs less in the loop that scatters", ref)
+        inside = self.within_bounds(Aref(name, index, ref.type)).index
+        if inside != index and any(map(self.gathers, index)):         # it would be stored, for the check reads it, too
+            raise DoesNotFit("an index that is gathered and checked costs less in the loop that scatters", ref)
         axes = self.table.axis_names.axes([self.domains[n][0] for n in loops])
         new = {Var(n, "i64"): a.var for n, a in zip(loops, axes, strict=True)}
         self.scatters[name] = Scatter(array.type, array.value, array.shape, axes, fn, tuple([
-            canonical(substitute(i, new)) for i in index]), substitute(cond, new), substitute(value, new))
+            canonical(substitute(i, new)) for i in inside]), substitute(cond, new), substitute(value, new))
+
+    def gathers(self, e: Expr) -> bool:
+        """Is an index of a read in an expression read itself, also in the values that it reads?"""
+        return any(any(map(reads_of, r.index)) or (
+            isinstance(made := self.table.values.get(r.buffer), Compute) and self.gathers(made.expr))
+            for r in reads_of(e))
 
     def running(self, ref: Aref) -> Expr:
         """What an accumulator holds in the loop that accumulates, behind the accumulation."""
