@@ -14,7 +14,6 @@ from .frozen import frozen
 from .loop.statements import Fail
 from .options import Options
 from .runtime.tuning_records import Warn
-from .testing.spec_tests import check_tests
 
 
 @frozen
@@ -41,6 +40,7 @@ def loaded(sources: Sequence[SpecText], options: Options, *, applied: bool = Tru
     """The programs of specs, with their tests checked. CatenError with all errors in the specs, those of bounds and
     schedules too. `applied`: the rules of [rewrite] will be, so they are tried, if they can be compiled; `compiled`: a
     library will be made, so it is an error if they cannot."""
+    from .testing.spec_tests import check_tests  # graphs need none of it
     programs: list[Program] = []
     try:
         programs = loading.loaded(sources, options)
@@ -59,6 +59,7 @@ def loaded(sources: Sequence[SpecText], options: Options, *, applied: bool = Tru
 
 def with_later_errors(refusal: PartlyRefused, sources: Sequence[SpecText], options: Options) -> CatenError:
     """The errors of a refusal, and those that the later phases find in its other programs, in file order."""
+    from .testing.spec_tests import check_tests
     problems: list[Diagnostic] = list(refusal.diagnostics)
     checks: list[Callable[[], object]] = [partial(check_tests, p) for p in (*refusal.programs, *refusal.declared)]
     checks += [partial(proved, p, options) for p in refusal.programs]

@@ -31,48 +31,12 @@ from caten.tensor.values import (
     shapes_of,
 )
 
-from .extents import GraphExtents, Meanings, Recipe, groups_of
-from .graph import Call, Constant, Ref, in_order
+from .extents import GraphExtents, Meanings, Recipe
+from .graph import Call, Constant, Ref
 from .settings import options
 from .templates import EXPRESSION_NAME, Barrier, ByHand, Reshape, Template
 
-Key = tuple[object, ...]
 NAMES = re.compile(r"(in|out|size)\d+_*")             # of the arrays and sizes of a graph
-
-
-def leaves_of(wanted: Sequence[Ref]) -> tuple[list[Call], list[Ref]]:
-    """The operators to run, in order, and the arrays that they read."""
-    calls = list(in_order(wanted))
-    found: dict[int, Ref] = {}
-    for call in calls:
-        for r in call.inputs:
-            if r.array is not None:
-                found.setdefault(id(r.array), r)
-    return calls, list(found.values())
-
-
-def key_of(wanted: Sequence[Ref], calls: Sequence[Call], leaves: Sequence[Ref]) -> Key:
-    """What the program of a graph depends on, beside the extents of its recipe: its operators and how they are
-    connected, the element types and the axes of its arrays."""
-    numbers: dict[int, int] = {id(call): n for n, call in enumerate(calls)}
-    arrays = {id(r.array): n for n, r in enumerate(leaves)}
-
-    def named(r: Ref) -> Key:
-        if isinstance(r.node, Constant):
-            return "c", repr(r.node.value), r.node.dtype
-        return ("a", arrays[id(r.array)]) if r.array is not None else ("v", numbers[id(r.node)], r.index)
-
-    def operator(call: Call) -> object:
-        if isinstance(call.template, Reshape):
-            shape = call.shapes[0]
-            return tuple([(ours.stop, theirs.stop) for ours, theirs in groups_of(call.inputs[0].shape, shape)]
-                         ), tuple([e == 1 for e in shape])
-        if isinstance(call.template, ByHand | Barrier):
-            return call.template.name, len(call.shapes)
-        return id(call.template)
-    shapes = tuple([(r.dtype, tuple([(e,) if stays else e == 1 for e, stays in zip(r.shape, r.numbers, strict=True)]))
-                    for r in leaves])
-    return shapes, tuple([(operator(call), *map(named, call.inputs)) for call in calls]), tuple(map(named, wanted))
 
 
 def assembled(wanted: Sequence[Ref], calls: Sequence[Call], leaves: Sequence[Ref],

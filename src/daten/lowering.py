@@ -14,9 +14,10 @@ from caten.frontend.structure import names_of, renamed
 from caten.frozen import frozen
 from caten.tensor.values import TensorProgram
 
-from .assembly import assembled, leaves_of
+from .assembly import assembled
 from .extents import Recipe
 from .graph import Call, Leaf, Ref
+from .graph_keys import leaves_of
 from .program_file import GraphProgram
 from .tensor import Tensor, gradients
 

@@ -10,10 +10,12 @@ from caten import build_progress
 from caten.driver import ignore
 from caten.kernels import known_build
 from caten.runtime.call import Operator
+from caten.tensor.values import TensorProgram
 
-from .assembly import Key, assembled, key_of, leaves_of
 from .extents import Meanings, Recipe
 from .graph import Call, Ref
+from .graph_keys import Key, key_of, leaves_of, words_of
+from .kept_values import kept
 from .settings import forgotten_by_use, options
 from .shape_formulas import takes_for_equal
 from .symbolic_sizes import text_of
@@ -51,7 +53,7 @@ def _operator(wanted: Sequence[Ref], calls: Sequence[Call], leaves: Sequence[Ref
     for recipe, operator in known:
         if recipe.fits(leaves, calls) and (meanings is None or not takes_for_equal(meanings, recipe, leaves, calls)):
             return operator
-    program, recipe = assembled(wanted, calls, leaves, meanings)
+    program, recipe = _program(wanted, calls, leaves, meanings)
     for a, b in takes_for_equal(meanings, recipe, leaves, calls)[:1] if meanings is not None else ():
         raise ValueError(f"jit: a program for all sizes would need that {text_of(a)} is {text_of(b)}: an axis that "
                          f"varies is split, or is as long as one that does not. Leave it out of dynamic_shapes")
@@ -60,3 +62,13 @@ def _operator(wanted: Sequence[Ref], calls: Sequence[Call], leaves: Sequence[Ref
     assert isinstance(made, Operator)
     known.append((recipe, made))
     return made
+
+
+def _program(wanted: Sequence[Ref], calls: Sequence[Call], leaves: Sequence[Ref],
+             meanings: Meanings | None) -> tuple[TensorProgram, Recipe]:
+    """The program of a graph and its recipe: assembled, or as another process has left them."""
+    def made() -> tuple[TensorProgram, Recipe]:
+        from .assembly import assembled  # slow to import
+        return assembled(wanted, calls, leaves, meanings)
+    words = words_of(wanted, calls, leaves) if meanings is None else None
+    return made() if words is None else kept(("graph", *words), made)

@@ -5,14 +5,16 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from caten.core.expr import Const, Expr, Op, index
 from caten.core.expr import Var as Name
 from caten.core.size_formula import evaluate
 from caten.core.text import show
 from caten.loop.affine import canonical, expression, linear
-from caten.loop.context import Context
+
+if TYPE_CHECKING:
+    from caten.loop.context import Context
 
 MOST = (1 << 31) - 1
 
@@ -43,6 +45,7 @@ class Variables:
     context: Context = field(init=False)
 
     def __post_init__(self) -> None:
+        from caten.loop.context import Context  # slow to import, and most programs have no such sizes
         object.__setattr__(self, "context", Context({v.name: (v.low, v.high) for v in self.variables.values()}))
 
     def size(self, formula: Expr) -> int | SymbolicSize:

@@ -25,7 +25,7 @@ from caten.options import Instance
 from caten.tensor.nest_sources import without_callers_outputs
 from caten.tensor.values import TensorProgram
 
-from .kept_templates import kept
+from .kept_values import kept
 from .misfits import Axes
 from .settings import forgotten_by_use, options
 from .symbolic_sizes import has_symbolic

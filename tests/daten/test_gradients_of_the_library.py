@@ -17,7 +17,8 @@ from caten.frontend import operator_library as library
 from caten.options import Options
 from caten.testing.sizes_and_scalars import case_values
 from daten import Tensor, gradients
-from daten.assembly import assembled, leaves_of
+from daten.assembly import assembled
+from daten.graph_keys import leaves_of
 from daten.tensor import apply
 
 FAMILIES = sorted({e.family for e in library.entries()})

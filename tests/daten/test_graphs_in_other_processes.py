@@ -15,7 +15,8 @@ from caten.core.text import show
 from caten.passes import lowered
 from caten.schedule.planning import Planning
 from daten import Tensor, apply, gradients
-from daten.assembly import assembled, leaves_of
+from daten.assembly import assembled
+from daten.graph_keys import leaves_of
 from daten.models.gpt2 import GPT2, Size
 
 def told(name, loss, parameters):

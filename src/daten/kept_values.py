@@ -1,6 +1,6 @@
-"""Operators of the library as values, kept in the cache for other processes: they are the same for as long as caten
-is, and to read and raise the specs of a small network takes longer than all else in a process whose kernels are
-there."""
+"""Operators of the library, and graphs of them, as values that the cache keeps for other processes: they are the same
+for as long as caten is, and to read and raise the specs of a small network takes longer than all else in a process
+whose kernels are there."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -41,8 +41,8 @@ def _folder() -> KeptObjects | None:
 
 @cache
 def _circumstances() -> tuple[str, ...]:
-    own = Path(__file__).with_name("templates.py")         # which has classes of what is kept
-    return file_identity(own), repr(target_of(options())), repr(options())
+    own = sorted(Path(__file__).parent.glob("*.py"))         # which have the classes of what is kept, and make graphs
+    return *map(file_identity, own), repr(target_of(options())), repr(options())
 
 
 forgotten_by_use(_folder.cache_clear)

@@ -6,7 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from daten import Tensor, operator
+from daten.graph_keys import leaves_of, words_of
 
 NETWORK = """
 import sys
@@ -20,7 +24,7 @@ realize(loss, x.grad, part)
 print(loss.numpy().tobytes().hex(), x.grad.numpy().tobytes().hex(), part.numpy().tobytes().hex())
 print(*sorted(name for name in sys.modules if name.startswith("caten.")))
 """
-BY_CACHE = ("caten.frontend.spec", "caten.schedule.autoscheduler", "caten.tensor.lower", "caten.render.c_statements", "caten.gradients.adjoints")
+BY_CACHE = ("caten.frontend.spec", "caten.schedule.autoscheduler", "caten.tensor.lower", "caten.tensor.canonical_values", "caten.loop.context", "caten.render.c_statements", "caten.gradients.adjoints")
 
 
 def run(folder: Path, code: str = NETWORK) -> tuple[str, set[str]]:
@@ -79,3 +83,20 @@ print(*[n for n in sys.modules if n.startswith('caten.')])
         results, found = run(tmp_path, code.format(opt=opt))
         assert results == "[0.5, 0.5]"
         assert ("caten.frontend.spec" not in found) is modules
+
+
+def test_the_words_of_a_graph_tell_all_that_it_depends_on(tmp_path: Path) -> None:
+    def words(x: Tensor, *wanted: Tensor) -> tuple[str, ...] | None:
+        refs = [t._ref for t in wanted]
+        return words_of(refs, *leaves_of(refs))
+    x, y = Tensor(np.ones((2, 3), np.float32)), Tensor(np.ones((2, 3), np.float32))
+    graphs = [[x + y], [x + 1.0], [x + 2.0], [x - 1.0], [x + x], [(x + y).sum()], [x + y, x - y], [x - y, x + y], [x.reshape(3, 2) + 1.0],
+              [x.reshape(6) + 1.0], [x.sum(axis=0)], [x.sum(axis=1)], [Tensor(np.ones((2, 4), np.float32)) + 1.0],
+              [Tensor(np.ones((2, 3))) + 1.0], [x[:, 1:] + 1.0], [x[:, :2] + 1.0]]
+    found = [words(x, *wanted) for wanted in graphs]
+    assert None not in found
+    assert len(set(found)) == len(found)
+    assert words(x, y + Tensor(np.zeros((2, 3), np.float32))) == found[0]
+    (tmp_path / "twice.toml").write_text('[composite]\nname = "Twice"\ninputs = ["x{float}[N M]"]\noutputs = ["y{float}[N M]"]\n'
+                                         '[composite.implementation]\nlang = "python"\ncode = "return 2 * x"\n')
+    assert words(x, operator(str(tmp_path / "twice.toml"))(x)) is None            # a spec of a user's may include files
