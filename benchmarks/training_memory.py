@@ -33,19 +33,20 @@ def of_daten(network: str) -> tuple[int, int, int]:
     results."""
     from caten.core.numpy_types import numpy_dtype
     from daten import realization
-    from daten.assembly import assembled
     from daten.listing import Memory
     from daten.lowering import Lowered
     steps: list[Lowered] = []
 
+    usual = realization.program_of
+
     def kept(wanted: Any, calls: Any, leaves: Any, *more: Any) -> Any:
-        program, recipe = assembled(wanted, calls, leaves, *more)
+        program, recipe = usual(wanted, calls, leaves, *more)
         steps.append(Lowered(program, recipe, tuple(leaves), tuple(wanted)))
         return program, recipe
-    realization.assembled = kept
+    realization.program_of = kept
     parameters, batch = NETWORKS[network](np.random.default_rng(0))
     PEERS["caten"](network, parameters, batch, 1)()
-    realization.assembled = assembled
+    realization.program_of = usual
     step = max(steps, key=lambda s: len(s.results))
     memory = Memory(step.program, step.sizes)
     before, after = sum([size for _, size in memory.places.values()]), memory.total

@@ -53,7 +53,7 @@ def _operator(wanted: Sequence[Ref], calls: Sequence[Call], leaves: Sequence[Ref
     for recipe, operator in known:
         if recipe.fits(leaves, calls) and (meanings is None or not takes_for_equal(meanings, recipe, leaves, calls)):
             return operator
-    program, recipe = _program(wanted, calls, leaves, meanings)
+    program, recipe = program_of(wanted, calls, leaves, meanings)
     for a, b in takes_for_equal(meanings, recipe, leaves, calls)[:1] if meanings is not None else ():
         raise ValueError(f"jit: a program for all sizes would need that {text_of(a)} is {text_of(b)}: an axis that "
                          f"varies is split, or is as long as one that does not. Leave it out of dynamic_shapes")
@@ -64,7 +64,7 @@ def _operator(wanted: Sequence[Ref], calls: Sequence[Call], leaves: Sequence[Ref
     return made
 
 
-def _program(wanted: Sequence[Ref], calls: Sequence[Call], leaves: Sequence[Ref],
+def program_of(wanted: Sequence[Ref], calls: Sequence[Call], leaves: Sequence[Ref],
              meanings: Meanings | None) -> tuple[TensorProgram, Recipe]:
     """The program of a graph and its recipe: assembled, or as another process has left them."""
     def made() -> tuple[TensorProgram, Recipe]:

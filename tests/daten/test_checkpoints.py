@@ -12,7 +12,7 @@ from caten.core.program import Size
 from caten.core.size_formula import evaluate
 from caten.render.scratch_memory import scratch_bytes
 from caten.tensor.lower import lower
-from daten import Func, Tensor, assembly, checkpoint, gradcheck, gradients, nn, no_grad, random, realize
+from daten import Func, Tensor, assembly, checkpoint, gradcheck, gradients, graph_keys, nn, no_grad, random, realize
 
 rng = np.random.default_rng(5)
 X, W, V = rng.standard_normal((6, 4)), rng.standard_normal((4, 4)), rng.standard_normal((4, 4))
@@ -106,7 +106,7 @@ def test_less_memory_is_needed() -> None:
             h = c(lambda h, w=w: (block(h, w).exp() * h).cos())(h)
         loss = (h * h).sum()
         wanted = [loss._ref, *[g._ref for g in gradients(loss, weights)]]
-        program, _ = assembly.assembled(wanted, *assembly.leaves_of(wanted))
+        program, _ = assembly.assembled(wanted, *graph_keys.leaves_of(wanted))
         return int(evaluate(scratch_bytes(lower(program)), {s.name: 512 for s in program.all(Size)}))
     daten.use()                             # what is computed is not run, and not compiled
     kept, plain = (scratch(c, 8) - scratch(c, 4) for c in (checkpoint, lambda f: f))

@@ -18,12 +18,12 @@ Arrays = tuple[tuple[int, ...], ...]
 def kernels(monkeypatch: pytest.MonkeyPatch, wanted: list[Tensor]) -> int:
     """The kernels of the graph that computes some tensors."""
     made: list[Any] = []
-    usual = realization.assembled
+    usual = realization.program_of
 
-    def assembled(*given: Any) -> Any:
+    def noted(*given: Any) -> Any:
         made.append(usual(*given))
         return made[-1]
-    monkeypatch.setattr(realization, "assembled", assembled)
+    monkeypatch.setattr(realization, "program_of", noted)
     realize(*wanted)
     ((program, _),) = made
     return len(fused(program).all(FusedKernel))

@@ -208,7 +208,7 @@ def test_a_wrong_guard_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_a_compilation_that_never_ends_is_ended_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted fault: a question that is answered in C, where no signal is heard. The other specs go on."""
     right = driver.advance
-    monkeypatch.setattr(driver, "advance", lambda program, *rest: sum(repeat(0)) if program.name == "Multiplied" else right(program, *rest))
+    monkeypatch.setattr(driver, "advance", lambda program, *rest, **more: sum(repeat(0)) if program.name == "Multiplied" else right(program, *rest, **more))
     seen: Counter[str] = Counter()
     found = faults_in([product(), sums()], tmp_path, seen, (3,), seconds=1)
     assert [(f.spec.name, f.kind) for f in found] == [("Multiplied", "never ends")]
@@ -219,7 +219,7 @@ def test_a_compilation_that_never_ends_is_ended_and_named(tmp_path: Path, monkey
     (KeyError("x"), "internal error KeyError"), (error("E480", "an access is not shown to be in bounds"), "refused E480"), (RecursionError(), "internal error RecursionError")])
 def test_an_internal_error_is_caught(problem: Exception, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted faults: an exception that is no diagnostic, and a diagnostic that blames the compiler."""
-    def fail(program: Any, *rest: Any) -> Any:
+    def fail(program: Any, *rest: Any, **more: Any) -> Any:
         raise problem
     monkeypatch.setattr(driver, "advance", fail)
     found = faults_in([sums()], tmp_path, None, (3,))

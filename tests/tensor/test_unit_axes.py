@@ -49,12 +49,12 @@ def test_names_keep_the_axes_that_are_left() -> None:
 def test_graphs_have_no_sums_of_one_term(monkeypatch: pytest.MonkeyPatch) -> None:
     """One query and one key: what an operator for any number of them is, with one."""
     made: list[TensorProgram] = []
-    usual = realization.assembled
+    usual = realization.program_of
 
     def assembled(*given: Any) -> Any:
         made.append(usual(*given)[0])
         return usual(*given)
-    monkeypatch.setattr(realization, "assembled", assembled)
+    monkeypatch.setattr(realization, "program_of", assembled)
     q, k, v = (np.random.default_rng(n).standard_normal((2, 1, 4)).astype(np.float32) for n in range(3))
     np.testing.assert_allclose(apply("attention", Tensor(q), Tensor(k), Tensor(v)).numpy(), v, rtol=1e-5)
     (whole,) = made

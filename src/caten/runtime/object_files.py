@@ -37,11 +37,10 @@ def compile_missing(compiler: Compiler, flags: Sequence[str], libraries: Sequenc
     known = {k.key: entry / FILE for k in kernels if (entry := cache.find(names[k.key])) is not None}
     bundles = _bundles([k for k in kernels if k.key not in known])
     with toolchain.temporary(host) as folder:
-        found = list({path.read_bytes(): path for path in known.values()}.values())
         made = []
-        for n, path in enumerate(found):
+        for n, content in enumerate(dict.fromkeys([path.read_bytes() for path in known.values()])):
             made.append(f"known{n}.o")
-            (folder / made[-1]).write_bytes(path.read_bytes())
+            (folder / made[-1]).write_bytes(content)
         units = [only(text, (), True), *[only(text, bundle, False) for bundle in bundles]]
         steps = []
         for n, unit in enumerate(units):
