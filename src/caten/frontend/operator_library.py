@@ -78,12 +78,18 @@ class Entry:
 
 def entries() -> tuple[Entry, ...]:
     """All operators of the library, by families and in the order of their files."""
-    return tuple([entry for path in sorted(FOLDER.glob("*.toml")) for entry in _entries(path)])
+    return tuple([entry for path in _files() for entry in _entries(path)])
 
 
 def find(name: str) -> Entry | None:
     """The operator with this name."""
-    return _by_name().get(name.lower().replace("-", "_"))
+    wanted = name.lower().replace("-", "_")
+    for path in _files():
+        if f'"{wanted}"' in _text(path):                    # most files have another operator, and are only searched
+            found = next((entry for entry in _entries(path) if entry.name == wanted), None)
+            if found is not None:
+                return found
+    return None
 
 
 def measured_on() -> str:
@@ -93,7 +99,7 @@ def measured_on() -> str:
 
 def introductions() -> dict[str, str]:
     """What the file of each family says at its beginning."""
-    return {path.stem: _text(path).split("\n", 1)[0].lstrip("# ") for path in sorted(FOLDER.glob("*.toml"))}
+    return {path.stem: _text(path).split("\n", 1)[0].lstrip("# ") for path in _files()}
 
 
 def generic_name(name: str) -> str:
@@ -112,7 +118,8 @@ def entry_of(name: str) -> Entry:
     entry = find(name)
     if entry is None:
         raise UsageError(Diagnostic("E902", f"there is no operator '{name}' in the library",
-                                    hint=did_you_mean(name, list(_by_name())) or "caten ops lists them"))
+                                    hint=did_you_mean(name, [known.name for known in entries()])
+                                    or "caten ops lists them"))
     return entry
 
 
@@ -129,8 +136,8 @@ def _figures() -> dict[str, Any]:
 
 
 @cache
-def _by_name() -> dict[str, Entry]:
-    return {entry.name: entry for entry in entries()}
+def _files() -> tuple[Path, ...]:
+    return tuple(sorted(FOLDER.glob("*.toml")))
 
 
 @cache
@@ -138,7 +145,8 @@ def _text(path: Path) -> str:
     return path.read_text("utf-8")
 
 
-def _entries(path: Path) -> list[Entry]:
+@cache
+def _entries(path: Path) -> tuple[Entry, ...]:
     text = _text(path)
     starts = [m.start() for m in HEAD.finditer(text)]
     found = []
@@ -147,4 +155,4 @@ def _entries(path: Path) -> list[Entry]:
         if name is not None:
             written = documentation[1] if documentation is not None else ""
             found.append(Entry(name[1], path.stem, written.replace('\\"', '"'), start, end))
-    return found
+    return tuple(found)
