@@ -217,9 +217,14 @@ class Declaration:
         return tuple([name for name, _ in self.defaults])
 
 
-@cache
 def of_spec(spec: SpecText, name: str, instance: Instance) -> Template:
     """The template of an operator of a spec."""
+    return _of_instance(spec, name, instance, repr(instance))
+
+
+@cache
+def _of_instance(spec: SpecText, name: str, instance: Instance, spelled: str) -> Template:
+    """The same; `spelled` tells instances apart that are equal in Python."""
     def raised() -> TensorProgram:
         instances = (instance,) if instance.arrays or instance.attributes else ()
         own = replace(options(), opt=max(1, options().opt))       # at -O0 loops stay loops: nothing would be fused
@@ -229,7 +234,7 @@ def of_spec(spec: SpecText, name: str, instance: Instance) -> Template:
         return program
     declared = declaration_of(spec, name)
     known = _known(spec, name)
-    known = known and (*known, repr(instance))
+    known = known and (*known, spelled)
     return Template(kept(known, raised) if known else raised(), declared.inputs, declared.outputs, known)
 
 
@@ -265,19 +270,20 @@ def of_call_with(spec: SpecText, name: str, inputs: Sequence[Given], attributes:
             raise error("E675", f"{name}: the attribute '{n}' is {value!r}",
                         hint="it may be a number, True, False, None, a text, or a tuple of them")
     kinds = tuple([(dtype, tuple([1 if e == 1 else 2 for e in shape])) for dtype, shape in inputs])
-    return _of_kinds(spec, name, kinds, tuple([(n, type(value), value) for n, value in given]))
+    return _of_kinds(spec, name, kinds, given, repr(given))
 
 
 @cache
-def _of_kinds(spec: SpecText, name: str, inputs: tuple[Given, ...],
-              attributes: tuple[tuple[str, type, Any], ...]) -> Template:
-    """The same for all shapes of these ranks with extents of 1 at these places; `True` and 1 are different values."""
-    declared = declaration_of(spec, name)
+def _of_kinds(spec: SpecText, name: str, inputs: tuple[Given, ...], given: tuple[tuple[str, Any], ...],
+              spelled: str) -> Template:
+    """The same for all shapes of these ranks with extents of 1 at these places. `spelled`: tells attributes apart that
+    are equal in Python: `True`, 1 and 1.0, and 0.0 and -0.0."""
+    declared, attributes = declaration_of(spec, name), dict(given)
     try:
         return of_spec(spec, name, of_call(declared.generic, dict(zip(declared.inputs, inputs, strict=False)),
-                                           {n: value for n, _, value in attributes}))
+                                           attributes))
     except CatenError as problem:
-        if (said := misfit(problem, declared.defaults, {n: value for n, _, value in attributes})) is not None:
+        if (said := misfit(problem, declared.defaults, attributes)) is not None:
             raise error("E675", f"{name}: {said}") from None
         raise CatenError(*[replace(d, message=f"{name}: {d.message}") if d.code == "E675" else d
                            for d in problem.diagnostics]) from None
@@ -304,6 +310,6 @@ def of_body(code: str, inputs: Sequence[Given]) -> Template:
     return of_spec(SpecText(EXPRESSION, text, "toml"), EXPRESSION_NAME, Instance((), (), ""))
 
 
-forgotten_by_use(of_spec.cache_clear)
+forgotten_by_use(_of_instance.cache_clear)
 forgotten_by_use(_of_kinds.cache_clear)
 forgotten_by_use(declaration_of.cache_clear)

@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from daten import Func, Tensor, apply, grad, gradcheck, gradients, realize
+from daten import Func, Tensor, apply, grad, gradcheck, gradients, operator, realize
 
 rng = np.random.default_rng(11)
 X, W = rng.standard_normal((3, 4)), rng.standard_normal((4, 2))
@@ -83,3 +84,18 @@ def test_a_parameter_is_found_through_views_alone() -> None:
         use(p).sum().backward()
         assert p.grad is not None
         assert float(p.grad.sum()) == use(p).size
+
+
+@pytest.mark.parametrize("values", [(2, 2.0), (2.0, 2), (0.0, -0.0), (-0.0, 0.0), (True, 1), ((1, 2), (1.0, 2))])
+def test_attributes_that_are_equal_in_python_are_told_apart(tmp_path: Path, values: tuple[Any, Any]) -> None:
+    """2 · x of int32 overflows, 2.0 · x does not."""
+    first = "a[0]" if isinstance(values[0], tuple) else "a"
+    (tmp_path / "scaled.toml").write_text(
+        '[composite]\nname = "Scaled"\ninputs = ["x{i32}[N]"]\noutputs = ["y{f64}[N]"]\nattributes = ["a = 1"]\n[composite.implementation]\n'
+        f'lang = "python"\ncode = "return np.copysign(1.0, {first} * 1.0) * ((x * {first}) * 0.5)"\n')
+    x, scaled = np.array([2147483647, -5], np.int32), operator(str(tmp_path / "scaled.toml"))
+    for a in values:
+        known = a[0] if isinstance(a, tuple) else a
+        with np.errstate(over="ignore"):
+            product = x * (np.float64(known) if isinstance(known, float) else np.int32(known))
+        np.testing.assert_array_equal(scaled(x, a=a).numpy(), np.copysign(1.0, known * 1.0) * (product * 0.5))

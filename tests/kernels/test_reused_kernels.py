@@ -1,6 +1,8 @@
 """A program that differs from another one in a constant plans, compiles and verifies again only what has the constant."""
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import shutil
 import sys
@@ -20,7 +22,8 @@ from caten.kernels.known_kernels import LOADED
 from caten.options import Options
 from caten.render import compiled_parts
 from caten.runtime import object_files, own_code
-from caten.runtime.kept_objects import folder_of
+from caten.runtime.kept_objects import FILE, folder_of
+from caten.runtime.library_cache import HASHES
 from caten.schedule import autoscheduler
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="object files are kept where libraries are ELF")
@@ -132,6 +135,11 @@ def test_objects_of_other_code_are_not_found(tmp_path: Path, monkeypatch: pytest
     (file,) = tmp_path.glob("plans/*/object.pickle")
     file.write_bytes(b"\x80garbage")
     assert kept.find("what", "determines it") is None
+    for content in (b"", b"\x80garbage"):                                   # with a hash that fits
+        kept.keep((1, "a"), "what", "determines it")
+        file.write_bytes(content)
+        file.with_name(HASHES).write_text(json.dumps({FILE: hashlib.sha256(content).hexdigest()}))
+        assert kept.find("what", "determines it") is None
     monkeypatch.setattr(own_code, "_imported", 0.0)
     assert folder_of(tmp_path, "plans", 1 << 20) is None
 

@@ -13,18 +13,22 @@ import numpy as np
 import pytest
 
 import caten
+from caten import driver, loading
 from caten.core.program import Check, resolve
 from caten.core.text import read, show
 from caten.errors import CatenError
 from caten.frontend.op import OpProgram
+from caten.frontend.spec_files import SpecText
 from caten.loop import verifier
 from caten.loop.bounds_checks import add_checks
 from caten.loop.statements import Fail, For, If, Local, LoopProgram
+from caten.options import Options
 from caten.semantics import interpret
 from caten.tensor import scatter_lowering
+from caten.tensor.blocks_of_rows import BLOCKS
 from caten.tensor.lower import lower
 from caten.tensor.raising import raise_op
-from caten.tensor.values import Nest
+from caten.tensor.values import Nest, TensorProgram
 
 THREADS = '(opt 2) (target "clang" (machine x86_64_v3 32 16 (32768 524288) true () true))'
 ONE = THREADS.replace("() true", "() false")
@@ -301,3 +305,19 @@ def test_the_number_of_threads_changes_no_bit_of_checked_scatters(tool: Callable
     found = {subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=os.path.dirname(__file__),
                             env={**os.environ, "OMP_NUM_THREADS": n}).stdout for n in ("1", "2")}
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("body", ["return Z + A.T @ B", "return A.T @ B + Z"])
+def test_a_product_adds_to_what_a_scatter_has_made(body: str) -> None:
+    """There is no array for the product, and many small terms are not added one by one to its large sum."""
+    text = ('[composite]\nname = "Sums"\ninputs = ["K{u8}[N]", "G{f32}[N D]", "A{f32}[M 256]", "B{f32}[M D]"]\noutputs = ["Y{f32}[256 D]"]\n'
+            f"[composite.implementation]\nlang = \"python\"\ncode = '''\nZ = np.zeros((256, D), np.float32)\nnp.add.at(Z, K, G)\n{body}\n'''\n")
+    (op,) = loading.loaded([SpecText("sums.toml", text)], Options())
+    values = driver.advance(op, "tensor", Options())
+    assert isinstance(values, TensorProgram)
+    assert not copies(lower(values, BLOCKS))
+    index, g = np.full(1000, 3, np.uint8), np.ones((1000, 4), np.float32)
+    a, b = np.full((1, 256), 4096, np.float32), np.full((1, 4), 4096, np.float32)
+    for opt in (0, 2):
+        made = caten.compile(text, opt=opt)(index, g, a, b)
+        np.testing.assert_array_equal(made[2:4] - np.float32(2 ** 24), [[0] * 4, [1000] * 4])

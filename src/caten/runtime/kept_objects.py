@@ -23,8 +23,9 @@ class KeptObjects:
         """The object; None where there is none."""
         entry = self._cache.find(self._name(what))
         if entry is not None:
-            # The folder is trusted as far as that of libraries is, and what is damaged is not found.
-            with suppress(OSError):                            # another process has just removed it
+            # The folder is trusted as far as that of libraries is. Another process may have just removed the entry;
+            # whatever else keeps it from being read, it is made again.
+            with suppress(Exception):
                 return pickle.loads((entry / FILE).read_bytes())
         return None
 

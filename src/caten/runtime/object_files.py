@@ -34,11 +34,11 @@ def compile_missing(compiler: Compiler, flags: Sequence[str], libraries: Sequenc
     cache = Cache(host.cache / OBJECTS, lambda warning: None, MOST_BYTES)
     kernels = list({k.key: k for k in kernels_in(text)}.values())
     names = {k.key: key("kernel", k.key, identity, own_code.identity()) for k in kernels}
-    known = {k.key: entry / FILE for k in kernels if (entry := cache.find(names[k.key])) is not None}
+    known = {k.key: content for k in kernels if (content := _content(cache.find(names[k.key]))) is not None}
     bundles = _bundles([k for k in kernels if k.key not in known])
     with toolchain.temporary(host) as folder:
         made = []
-        for n, content in enumerate(dict.fromkeys([path.read_bytes() for path in known.values()])):
+        for n, content in enumerate(dict.fromkeys(known.values())):
             made.append(f"known{n}.o")
             (folder / made[-1]).write_bytes(content)
         units = [only(text, (), True), *[only(text, bundle, False) for bundle in bundles]]
@@ -61,6 +61,14 @@ def compile_missing(compiler: Compiler, flags: Sequence[str], libraries: Sequenc
                     cache.fetch(names[k.key], partial(_copy, folder / f"library{n + 1}.o"))
         toolchain.store(folder / "library.so", out)
     return toolchain.record_of(compiler, version, [*steps, linked], flags, libraries)
+
+
+def _content(entry: Path | None) -> bytes | None:
+    """An object file of the cache; None where another process has just removed it, too."""
+    if entry is not None:
+        with suppress(OSError):
+            return (entry / FILE).read_bytes()
+    return None
 
 
 def _bundles(kernels: Sequence[Kernel]) -> list[list[Kernel]]:

@@ -9,7 +9,6 @@
 - Reductions and maps have their axes in the order of the maps that read them, of an operand of the contractions that
   do, or of the arrays that they read; reduced axes are in the order of the arrays that are read.
 - A constant factor of a float product is the second; what an output adds to itself, or is multiplied by, is the second.
-- A scatter of a sum adds into the other term (`scatters_into_sums`).
 - Values that no output needs are gone.
 - Outputs are in the order of the parameters, and values in the order in which checks and outputs need them.
 """
@@ -42,7 +41,6 @@ from .index_maps import (
 )
 from .invariants import with_invariants
 from .nested_pieces import without_nested_pieces
-from .scatters_into_sums import with_scatters_into_sums
 from .values import (
     Compute,
     Define,
@@ -80,7 +78,6 @@ def canonical_values(program: TensorProgram) -> TensorProgram:
     program = with_common_parts(_inlined(program, stored, _is_read_once), kept, table.axis_names)
     program = _inlined(_inlined(program, stored, _is_read_once), kept, _is_cheap)
     program = _inlined(with_invariants(program, kept, table.axis_names), stored, _is_read_once)
-    program = with_scatters_into_sums(program, kept)
     program = with_ordered_sums(with_ordered_axes(program, kept))
     onto: dict[str, frozenset[str]] = {}
     for o in program.outputs:

@@ -219,6 +219,12 @@ def passes_over_vectors(program: TensorProgram) -> bool:
     return target is not None and not target.machine.threads and not target.machine.groups
 
 
+def chooses_between_elements(value: Indexed) -> bool:
+    """Does a value read under conditions, at indices that are not its axes?"""
+    return (any(isinstance(n, Op) and n.fn == "where" for n in value.unique())
+            and any(not isinstance(i, Var | Const) for r in reads_of(value) for i in r.index))
+
+
 def independent(value: Indexed) -> tuple[Axis, ...]:
     """The axes along which the elements of a value do not depend on each other."""
     return value.others if isinstance(value, Scan) else () if isinstance(value, Scatter) else value.axes
@@ -416,13 +422,15 @@ class _Sweep:
 
     def is_pass(self, name: str, value: Indexed, users: Sequence[tuple[str, Read]], g: _Draft) -> bool:
         """May a value join passes over a vector, which have no outer loop? They begin with a map that reads a value
-        without axes, and go on with what only they read: reductions of all elements, and maps of single ones. In a
-        larger group that has outer loops, more is in registers than would be in such passes. Over several axes, a loop
-        that stores and sums up would fill no vectors if the last axis is short."""
+        without axes, and go on with what only they read: reductions of all elements, and maps of single ones. None of
+        them chooses between elements at other indices, such as shifted ones: those have conditions, and cost more in
+        one loop with others. In a larger group that has outer loops, more is in registers than would be in such passes.
+        Over several axes, a loop that stores and sums up would fill no vectors if the last axis is short."""
         members = [self.reader(m) for m in g.outer]
         if (len(users) < len(self.readers[name]) or not isinstance(value, Compute | Reduce)
                 or (isinstance(value, Reduce) and value.axes) or (len(members) > 1 and any(g.outer.values()))
-                or any(isinstance(v, Reduce) and v.axes for v in members)):
+                or any(isinstance(v, Reduce) and v.axes for v in members)
+                or any(map(chooses_between_elements, (value, *members)))):
             return False
         loops = {tuple([a.extent for a in loops_of(v)]) for v in (value, *members)} - {()}
         return len(loops) <= 1 and all(len(each) == 1 for each in loops) and all(

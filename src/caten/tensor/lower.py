@@ -250,7 +250,8 @@ class Lowering(LoopBuilder):
         mine = old[0] if len(old) == 1 and is_identity(old[0], value) and old[0].type == value.type else None
         changes = target in {self.array(r.buffer) for r in reads_of(reduce)}
         if reduce.type == value.type and not changes:
-            if mine is not None and value.expr is Op(reduce.fn, (mine, total)):
+            if mine is not None and (value.expr is Op(reduce.fn, (mine, total))
+                                     or value.expr is Op(reduce.fn, (total, mine))):
                 self.storage[total.buffer] = Storage("output", target)
                 return accumulate()
             start: Expr = identity(reduce.fn, value.type)
