@@ -20,7 +20,7 @@ from .loop.statements import LoopProgram
 from .options import Options
 from .passes import LEVELS, LOWER, PASSES, RAISE, SCHEDULE, VERIFIERS, Pass, level_of
 from .runtime import library_cache, tuning_records
-from .schedule.planning import Kept, Planning
+from .schedule.planning import Planning, PlanStore
 from .schedule.planning_log import Entry, Ignored, StaysNest, StaysScalar, explained
 
 SCALAR, NEST = "E944", "E945"   # given only where they are asked for
@@ -45,7 +45,7 @@ def once(warn: tuning_records.Warn) -> tuning_records.Warn:
 
 def advance(program: Program, to: str, options: Options, warn: tuning_records.Warn = ignore,
             due: list[Check] | None = None,
-            log: list[Entry] | None = None, kept: Kept | None = None, as_given: bool = False) -> Program:
+            log: list[Entry] | None = None, kept: PlanStore | None = None, as_given: bool = False) -> Program:
     """Run the passes from the level a program is on to the level `to` (`op`, `tensor`, `loop`). `warn` hears of records
     that are not used. With `due` the last verification is not run but added there, unless every pass is verified; who
     runs it begins again without `due` where it refuses. What is planned and tried is added to `log`. `kept`: where
@@ -59,7 +59,7 @@ def advance(program: Program, to: str, options: Options, warn: tuning_records.Wa
 
 
 def _advanced(program: Program, to: str, options: Options, warn: tuning_records.Warn, due: list[Check] | None,
-              log: list[Entry], kept: Kept | None, as_given: bool) -> Program:
+              log: list[Entry], kept: PlanStore | None, as_given: bool) -> Program:
     order, here = list(LEVELS), level_of(program)
     if order.index(here) > order.index(to):
         raise UsageError(Diagnostic("E924",
@@ -91,7 +91,7 @@ def _advanced(program: Program, to: str, options: Options, warn: tuning_records.
 
 
 def _taken(step: Step, program: Program, options: Options, warn: tuning_records.Warn, log: list[Entry],
-           kept: Kept | None) -> Program:
+           kept: PlanStore | None) -> Program:
     """The program after a step. Where the step fails unexpectedly, what the plain one makes, and a warning."""
     planning = Planning(options.verify, tolerant=not _raises_faults(options), log=log,
                         kept=None if options.verify else kept)

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from .planning_log import Entry
 
 
-class Kept(Protocol):
+class PlanStore(Protocol):
     """Where planned nests are kept for other programs."""
 
     def find(self, *what: str) -> Any:
@@ -24,7 +24,7 @@ class Planning:
 
     verify: bool = False
     tolerant: bool = False
-    kept: Kept | None = None
+    kept: PlanStore | None = None
     faults: list[Exception] = field(default_factory=list)      # unexpected exceptions of plans
     left: list[str] = field(default_factory=list)              # outermost loops of nests beyond the budget
     log: list[Entry] = field(default_factory=list)             # what was tried, in order

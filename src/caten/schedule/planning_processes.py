@@ -24,7 +24,7 @@ from ..loop import operation_count
 from ..loop.statements import LoopProgram
 from . import planning_log
 from .loop_names import renamed
-from .planning import Kept
+from .planning import PlanStore
 from .planning_log import Entry, words_of
 from .plans.parameters import Choices
 
@@ -146,7 +146,7 @@ class Answers:
     """The nests of a program that are planned apart from it: kept from before, by other processes, or here to be
     kept."""
 
-    def __init__(self, tasks: Mapping[str, Task], plan: Planner, kept: Kept | None) -> None:
+    def __init__(self, tasks: Mapping[str, Task], plan: Planner, kept: PlanStore | None) -> None:
         self._tasks, self._plan, self._kept = tasks, plan, kept
         self._found: dict[str, Answer] = {}
         if kept is not None:
@@ -183,7 +183,7 @@ class Answers:
 
 @contextmanager
 def planned_before(tasks: Callable[[], Mapping[str, Task]], names: Sequence[str], plan: Planner,
-                   kept: Kept | None) -> Iterator[Answers]:
+                   kept: PlanStore | None) -> Iterator[Answers]:
     """What is planned of these nests apart from their program. `tasks`: what is needed for it, if anything is."""
     answers = Answers(tasks() if kept is not None or count_for(len(names)) else {}, plan, kept)
     try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from ..core.expr import Var
 from ..core.program import At, Attribute, Buffer, Case, Check, Doc, Reference, Schedule, Signature, Source, Taken
 from ..core.unique_names import declared_names
 from ..frozen import frozen
@@ -136,7 +135,6 @@ def _changed(path: tuple[Level, ...]) -> frozenset[str]:
 def _arrays(program: LoopProgram, part: Kernel) -> frozenset[Buffer | Local]:
     """The arrays that a nest uses, and the first of the caller's arrays of each shape."""
     named = {n.buffer for n in part.unique() if isinstance(n, Aref | Vref)}
-    named |= {n.name for n in part.unique() if isinstance(n, Var)}
     buffers = program.all(Buffer)
     arrays: tuple[Buffer | Local, ...] = (*buffers, *program.all(Local))
     first = {(b.type, b.shape): b for b in reversed(buffers)}

@@ -56,7 +56,7 @@ class BlockLowering:
         self.asked_whole = not names.isdisjoint(self.requests.whole)
         asked = [count for value, count in self.requests.online if value in names]
         self.asked_online, self.columns = bool(asked), next(iter(asked), blocks.columns)
-        # array -> the value that it gets; the last one, if values are in the same array one after the other
+        # array -> the value that it gets, in the order of the members: names are given in this order
         self.stored = {builder.array(m.name): m.name for m in group.members if m.name in group.stored}
         self.fixed: list[Expr] = []                   # the loops around the blocks
         self.first_row: Expr = ZERO                   # of the block

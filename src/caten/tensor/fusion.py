@@ -423,9 +423,10 @@ class _Sweep:
     def is_pass(self, name: str, value: Indexed, users: Sequence[tuple[str, Read]], g: _Draft) -> bool:
         """May a value join passes over a vector, which have no outer loop? They begin with a map that reads a value
         without axes, and go on with what only they read: reductions of all elements, and maps of single ones. None of
-        them chooses between elements at other indices, such as shifted ones: those have conditions, and cost more in
-        one loop with others. In a larger group that has outer loops, more is in registers than would be in such passes.
-        Over several axes, a loop that stores and sums up would fill no vectors if the last axis is short."""
+        them chooses between elements at other indices, such as shifted ones: in vectors of one loop with others, the
+        verifier cannot show all such accesses to be in bounds. In a larger group that has outer loops, more is in
+        registers than would be in such passes. Over several axes, a loop that stores and sums up would fill no vectors
+        if the last axis is short."""
         members = [self.reader(m) for m in g.outer]
         if (len(users) < len(self.readers[name]) or not isinstance(value, Compute | Reduce)
                 or (isinstance(value, Reduce) and value.axes) or (len(members) > 1 and any(g.outer.values()))
