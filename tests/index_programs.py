@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 
 from caten.frontend.spec_files import SpecText
@@ -118,12 +118,12 @@ def rewritten(lines: Program, names: Mapping[str, str], orders: Mapping[str, Seq
 
 
 def renamed(lines: Program, rng: random.Random) -> Program:
-    """Other names for arrays and axes."""
+    """Other names for arrays and axes. Parameters stay in their order, which is that of their names."""
     axes = sorted({a for x in lines for a in (*x.axes, *x.over)})
     letters = rng.sample("abcdghklmopqrstuvwxyz", len(axes))
     changed = in_place(lines)
     arrays = sorted({x.target for x in lines} | {n for n in inputs_of(lines) if replaced_by(n) not in changed})
-    new = rng.sample([f"{a}{b}" for a in "BCDFGH" for b in "uvwxyz"], len(arrays))
+    new = sorted(rng.sample([f"{a}{b}" for a in "BCDFGH" for b in "uvwxyz"], len(arrays)))
     outputs = {x.target for x in lines if x.target[0].isupper()}
     names = {a: n if a in outputs or a in inputs_of(lines) else n.lower() for a, n in zip(arrays, new, strict=True)}
     return rewritten(lines, dict(zip(axes, letters, strict=True)) | names | {f"{y}0": f"{names[y]}0" for y in changed}, {})
@@ -147,6 +147,29 @@ def reordered(lines: Program, rng: random.Random) -> Program:
         left.remove(chosen)
         done.append(chosen)
     return tuple(done)
+
+
+class _Swapped(ast.NodeTransformer):
+    """Exchanges operands of commutative operators."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        left, right = self.visit(node.left), self.visit(node.right)
+        swaps = isinstance(node.op, ast.Add | ast.Mult) and self.rng.random() < 0.5
+        return ast.BinOp(right, node.op, left) if swaps else ast.BinOp(left, node.op, right)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        args = [self.visit(a) for a in node.args]
+        swaps = ast.unparse(node.func) in ("maximum", "minimum") and self.rng.random() < 0.5
+        return ast.Call(node.func, args[::-1] if swaps else args, [])
+
+
+def swapped(lines: Program, rng: random.Random) -> Program:
+    """Operands of sums, products, maxima and minima in the other order."""
+    change = _Swapped(rng)
+    return tuple([replace(x, expr=change.visit(ast.parse(ast.unparse(x.expr), mode="eval").body)) for x in lines])
 
 
 class _Split(ast.NodeTransformer):
@@ -372,7 +395,7 @@ def variants(text: str, number: int, seed: int = 0, sizes: Sizes = Sizes(), name
     for n in range(number - 1):
         rng = random.Random(f"{seed} {n} {text}")
         lines, told = original, []
-        for what, change in (("renamed", renamed), ("permuted", permuted), ("reordered", reordered)):
+        for what, change in (("renamed", renamed), ("permuted", permuted), ("reordered", reordered), ("swapped", swapped)):
             if rng.random() < 0.5 and not (what == "permuted" and sizes.square):
                 lines = change(lines, rng)
                 told.append(what)

@@ -63,7 +63,7 @@ RAISED = {
         "(define v1 (compute f32 ((i N)) (where (< i K) (read x (inside (read k i) N @1)) (read y i))))", "(fail-if (read v0) @1)"]),
     "in a triangle": ("(for i 0 N 1 serial (for j 0 i 1 serial (incf (aref y i) (* (aref x j) (aref x (+ j (aref k i)))))))", [
         "(define v0 (reduce bool () ((p N) (q N)) or (< q p) (or (< (+ q (read k p)) 0) (<= N (+ q (read k p))))))",
-        "(define v1 (reduce f32 ((i N)) ((p N)) add (< p i) (* (read x p) (read x (inside (+ (read k i) p) N @1)))))",
+        "(define v1 (reduce f32 ((i N)) ((p N)) add (< p i) (* (read x (inside (+ (read k i) p) N @1)) (read x p))))",
         "(define v2 (compute f32 ((i N)) (+ (read y i) (read v1 i))))", "(fail-if (read v0) @1)"]),
     "a choice that the body makes needs none": (
         "(for i 0 N 1 serial (setf (aref y i) (where (where (<= 0 (aref k i)) (< (aref k i) N) false) (aref x (aref k i)) 0.0)))",

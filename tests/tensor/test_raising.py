@@ -47,7 +47,7 @@ RAISED = [
     ("(for i 0 N 1 serial (local s f32 () register) (setf (aref s) (exp (aref x i))) (setf (aref y i) (* (aref s) (aref s))))",
      ["(define v0 (compute f32 ((i N)) (* (exp (read x i)) (exp (read x i)))))"]),
     ("(for j 0 N 1 serial (local s f32 () register) (setf (aref s) 1.0) (for i 0 M 1 serial (incf (aref s) (aref C i j) max)) (setf (aref y j) (neg (aref s))))",
-     ["(define v0 (reduce f32 ((i N)) ((p M)) max true (read C p i)))", "(define v1 (compute f32 ((i N)) (neg (max 1.0 (read v0 i)))))"]),
+     ["(define v0 (reduce f32 ((i N)) ((p M)) max true (read C p i)))", "(define v1 (compute f32 ((i N)) (neg (max (read v0 i) 1.0))))"]),
     ("(for i 0 N 1 serial (if (< (aref x i) 0.0) ((setf (aref y i) 0.0)) ((setf (aref y i) 1.0))))",
      ["(define v0 (compute f32 ((i N)) (where (< (read x i) 0.0) 0.0 1.0)))"]),
     ("(for j 0 N 1 serial (for i 0 M 1 serial (if (< i j) ((incf (aref y j) (aref C i j))))))",
@@ -70,11 +70,11 @@ RAISED = [
     (EXTREME.format("1.0", "K", "(>= (aref best) (aref C i j))"),
      ["(define v0 (reduce f32 ((i N)) ((p M)) min true (where (= (read C p i) (read C p i)) (read C p i) inf)))",
       "(define v1 (reduce i64 ((i N)) ((p M)) max (= (read C p i) (read v0 i)) p))",
-      "(define v2 (compute f32 ((i N)) (cast f32 (where (and (>= 1.0 (read v0 i)) (/= (read v1 i) -9223372036854775808)) (read v1 i) K))))"]),
+      "(define v2 (compute f32 ((i N)) (cast f32 (where (and (/= (read v1 i) -9223372036854775808) (>= 1.0 (read v0 i))) (read v1 i) K))))"]),
     (EXTREME.format("-inf", "7", "(and (not (isnan (aref best))) (or (isnan (aref C i j)) (> (aref C i j) (aref best))))"),
      ["(define v0 (reduce f32 ((i N)) ((p M)) max true (read C p i)))",
       "(define v1 (reduce i64 ((i N)) ((p M)) min (or (= (read C p i) (read v0 i)) (isnan (read C p i))) p))",
-      "(define v2 (compute f32 ((i N)) (cast f32 (where (and (not (isnan -inf)) (or (isnan (read v0 i)) (> (read v0 i) -inf))) (read v1 i) 7))))"]),
+      "(define v2 (compute f32 ((i N)) (cast f32 (where (and (or (> (read v0 i) -inf) (isnan (read v0 i))) (not (isnan -inf))) (read v1 i) 7))))"]),
     # an array between nests has the order of axes of the map that reads it
     ("""(local t f32 (N M) scratch) (for j 0 N 1 serial (for i 0 M 1 serial (setf (aref t j i) (exp (aref C i j)))))
        (for j_2 0 N 1 serial (for i_2 0 M 1 serial (incf (aref y j_2) (aref t j_2 i_2))))

@@ -30,7 +30,7 @@ SAME = {
     "logic": "return (x & 255) ^ (y << 3) ^ ~(x >> 2), flag | ((x % 2 == 1) & ~(y < 0))",
     "max_rows": "return X.max(axis=1)",
     "maxpool": "return np.lib.stride_tricks.sliding_window_view(X, (2, 2), axis=(2, 3))[:, :, :2 * OH:2, :2 * OW:2].max(axis=(4, 5))",
-    "mlp": "return b + relu(a + X @ V) @ W",
+    "mlp": "return relu(X @ V + a) @ W + b",
     "prefix_sum": "return np.cumsum(x)",
     "sin": "return np.sin(A)",
     "sincos": "return np.sin(np.cos(x))",
@@ -44,7 +44,6 @@ SAME = {
 OTHERS = {
     "clip": ("return np.minimum(np.maximum(x, low), high)", "`clip` is one operator, with a meaning of its own where low > high or an operand is NaN"),
     "maxpool": ("return X.reshape(N, C, OH, 2, OW, 2).max(axis=(3, 5))", "an index of the reshaped array is divided by `W`, which no condition of the shape says to be 2 OW"),
-    "mlp": ("return relu(X @ V + a) @ W + b", "`b + X @ W` has the operands of a float sum in the other order: which NaN is the result depends on it"),
     "one_hot": ("return (I[:, None] == np.arange(N)).astype(np.float32)", "NumPy compares int32 with int64 as int64, and a bool is converted, not chosen"),
     "softmax": ("E = np.exp(X - X.max(axis=1, keepdims=True)); return E / E.sum(axis=1, keepdims=True)", "a quotient is not a product with 1 / s, which is rounded twice"),
 }

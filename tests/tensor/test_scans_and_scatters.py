@@ -36,7 +36,7 @@ SCANS: dict[str, tuple[str, list[str], int]] = {
                             ["(scan f32 ((i M) (j N)) j add exclusive up true (read C i j))"], 1),
     "down by the index": (SCALAR.format("(incf (aref s) (aref x (- (- N j) 1)) max) (setf (aref y (- (- N j) 1)) (aref s))"),
                           ["(scan f32 ((i N)) i max inclusive down true (read x i))",
-                           "(compute f32 ((i N)) (max 0.0 (read v0 i)))"], 1),
+                           "(compute f32 ((i N)) (max (read v0 i) 0.0))"], 1),
     "down by the step": ("(local s f32 () register) (setf (aref s) 0.0) (for j (- N 1) -1 -1 serial (setf (aref y j) (aref s)) (incf (aref s) (aref x j)))",
                          ["(scan f32 ((i N)) i add exclusive down true (read x i))"], 1),
     "along the first axis": (
@@ -45,13 +45,13 @@ SCANS: dict[str, tuple[str, list[str], int]] = {
     "in an array": (
         """(local s f32 (N) scratch) (for j 0 N 1 serial (setf (aref s j) (aref x j)))
            (for i 0 M 1 serial (for j_2 0 N 1 serial (incf (aref s j_2) (aref C i j_2)) (setf (aref C i j_2) (aref s j_2))))""",
-        ["(scan f32 ((i M) (j N)) i add inclusive up true (read C i j))", "(compute f32 ((i M) (j N)) (+ (read x j) (read v0 i j)))"], 1),
+        ["(scan f32 ((i M) (j N)) i add inclusive up true (read C i j))", "(compute f32 ((i M) (j N)) (+ (read v0 i j) (read x j)))"], 1),
     "of some elements": (SCALAR.format("(if (< 0.5 (aref x j)) ((incf (aref s) (aref x j)))) (setf (aref y j) (aref s))"),
                          ["(scan f32 ((i N)) i add inclusive up (< 0.5 (read x i)) (read x i))"], 1),
     "maps before and behind": (
         ROWS.format("(incf (aref s) (* 2.0 (aref C i j))) (setf (aref C i j) (+ (aref y j) (sin (aref s))))"),
         ["(scan f32 ((i M) (j N)) j add inclusive up true (* (read C i j) 2.0))",
-         "(compute f32 ((i M) (j N)) (+ (read y j) (sin (read v0 i j))))"], 1),
+         "(compute f32 ((i M) (j N)) (+ (sin (read v0 i j)) (read y j)))"], 1),
     "divided by the total": (
         SCALAR.format("(incf (aref s) (aref x j)) (setf (aref y j) (aref s))") + "(for k2 0 N 1 serial (setf (aref y k2) (/ (aref y k2) (aref s))))",
         ["(scan f32 ((i N)) i add inclusive up true (read x i))", "(reduce f32 () ((p N)) add true (read x p))",
@@ -69,7 +69,7 @@ SCATTERS: dict[str, tuple[str, list[str], int]] = {
                 ["(scatter f32 C (M N) ((i M) (j N)) add ((floordiv i 2) j) true (read y j))"], 1),
     "of its own elements": ("(for i 0 N 1 serial (setf (aref y i) (+ 1.0 (aref y i)))) (for i_2 0 N 1 serial (setf (aref y i_2) (* 2.0 (aref y i_2)))) "
                             "(for i_3 0 N 1 serial (incf (aref y (max 0 (min (- N 1) (aref k i_3)))) (aref x i_3)))",
-                            ["(compute f32 ((i N)) (* (+ 1.0 (read y i)) 2.0))", "(scatter f32 v0 (N) ((i N)) add ((max (min (- N 1) (read k i)) 0)) true (read x i))"], 2),
+                            ["(compute f32 ((i N)) (* (+ (read y i) 1.0) 2.0))", "(scatter f32 v0 (N) ((i N)) add ((max (min (- N 1) (read k i)) 0)) true (read x i))"], 2),
 }
 STAYS = {
     "two accumulations": SCALAR.format("(incf (aref s) (aref x j)) (setf (aref y j) (aref s)) (incf (aref s) 1.0)"),

@@ -137,7 +137,7 @@ def test_a_scalar_stands_for_an_expression_without_axes() -> None:
     scaled = rule('"a{float}[]", "X{float}[N]"', "a * np.exp(X)", "np.exp2(a * X)")
     shown, rules = values(spec('"X{float}[N]", "b{float}[]"', "Y{float}[N]", "return np.exp(X) * (b + 1)", scaled))
     assert rules == ["r"]
-    assert "(exp2 (* (+ b 1.0) (read X i)))" in shown
+    assert "(exp2 (* (read X i) (+ b 1.0)))" in shown
 
 
 def test_conditions_must_follow() -> None:

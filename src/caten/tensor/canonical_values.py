@@ -8,7 +8,8 @@
   condition, or the contrary; one between true or false and what is always in bounds is `or` or `and`.
 - Reductions and maps have their axes in the order of the maps that read them, of an operand of the contractions that
   do, or of the arrays that they read; reduced axes are in the order of the arrays that are read.
-- A constant factor of a float product is the second; what an output adds to itself, or is multiplied by, is the second.
+- The operands of commutative operators are in order (`operand_order`); but what an output adds to itself, or is
+  multiplied by, is the second.
 - Values that no output needs are gone.
 - Outputs are in the order of the parameters, and values in the order in which checks and outputs need them.
 """
@@ -16,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from ..core.dtypes import is_float
 from ..core.expr import Const, Expr, Op, Var
 from ..core.monoids import identity
 from ..loop.affine import canonical
@@ -41,6 +41,7 @@ from .index_maps import (
 )
 from .invariants import with_invariants
 from .nested_pieces import without_nested_pieces
+from .operand_order import with_ordered_operands
 from .values import (
     Compute,
     Define,
@@ -70,7 +71,7 @@ def canonical_values(program: TensorProgram) -> TensorProgram:
     kept = values_asked_for(program)
     others = program.without(Define, FailIf, Output, Named)
     table = ValueTable(others)
-    program = _folded(_in_order(_without_copies(program, kept)))
+    program = with_ordered_operands(_folded(_in_order(_without_copies(program, kept))), by_axes=False)
     table.names.taken.update(*[names_in(d.value) for d in program.definitions if isinstance(d.value, Nest)])
     names: dict[str, str] = {}
     program = _inlined(program, kept, _is_view)
@@ -78,12 +79,12 @@ def canonical_values(program: TensorProgram) -> TensorProgram:
     program = with_common_parts(_inlined(program, stored, _is_read_once), kept, table.axis_names)
     program = _inlined(_inlined(program, stored, _is_read_once), kept, _is_cheap)
     program = _inlined(with_invariants(program, kept, table.axis_names), stored, _is_read_once)
-    program = with_ordered_sums(with_ordered_axes(program, kept))
+    program = with_ordered_sums(with_ordered_operands(with_ordered_axes(program, kept), by_axes=True))
     onto: dict[str, frozenset[str]] = {}
     for o in program.outputs:
         onto[o.value] = onto.get(o.value, frozenset()) | {o.name}
     for d in _needed(program):
-        value = _with_operands_in_order(renamed(d.value, names), onto.get(d.name, frozenset()))
+        value = _as_update(renamed(d.value, names), onto.get(d.name, frozenset()))
         source = _whole_of(value, table.values)
         names |= dict(zip(d.names, table.define(value) if source is None else (source,), strict=True))
     named: dict[str, Named] = {}
@@ -204,23 +205,17 @@ def _mapped(value: Value, change: Callable[[Expr], Expr]) -> Value:
     return value.replace(**made, **axes, **shape)
 
 
-def _with_operands_in_order(value: Value, onto: frozenset[str]) -> Value:
-    """x * c for c * x, over floats; and Y + x for x + Y, Y * x for x * Y where the value is stored to Y. (A constant
-    summand may be the start of an accumulation; indices have the affine normal form.) What has come together with
-    constants is folded."""
+def _as_update(value: Value, onto: frozenset[str]) -> Value:
+    """Y + x for x + Y, Y * x for x * Y where the value is stored to Y. What has come together with constants is
+    folded."""
+    if isinstance(value, Nest):
+        return value
     memo: dict[Expr, Expr] = {}
 
     def go(e: Expr) -> Expr:
         if e not in memo:
-            new = fold(e.map(go))
-            match new:
-                case Op("mul", (Const() as c, x)) if is_float(x.dtype) and not isinstance(x, Const):
-                    new = new.replace(args=(x, c))
-            memo[e] = new
+            memo[e] = fold(e.map(go))
         return memo[e]
-
-    if isinstance(value, Nest):
-        return value
     value = _mapped(value, go)
     match value:
         case Compute(expr=Op("add" | "mul", (x, Read() as old)) as e) if old.buffer in onto and is_identity(
@@ -263,11 +258,11 @@ class _Inlining:
             self.full[name] = made
 
     def _without_identities(self, value: Value) -> Value:
-        """e ∘ R = R, if R is a reduce by ∘ and e its identity element."""
+        """e ∘ R = R ∘ e = R, if R is a reduce by ∘ and e its identity element."""
         match value:
-            case Compute(expr=Op(fn, (Const() as first, Read() as total))):
+            case Compute(expr=Op(fn, (Const() as e, Read() as total) | (Read() as total, Const() as e))):
                 source = self.values.get(total.buffer)
-                if isinstance(source, Reduce) and source.fn == fn and first is identity(fn, source.type):
+                if isinstance(source, Reduce) and source.fn == fn and e is identity(fn, source.type):
                     return value.replace(expr=total)
         return value
 

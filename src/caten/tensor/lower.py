@@ -257,8 +257,10 @@ class Lowering(LoopBuilder):
             start: Expr = identity(reduce.fn, value.type)
             rest = value.expr
             match value.expr:
-                case Op(fn, (first, second)) if fn == reduce.fn and second is total and not contains(first, total):
-                    start, rest = first, total
+                case Op(fn, args) if fn == reduce.fn and total in args:
+                    other = next((a for a in args if a is not total), total)
+                    if not contains(other, total):
+                        start, rest = other, total
             if rest is total and (not old or (mine is not None and is_contraction(reduce))):
                 self.storage[total.buffer] = Storage("output", target)
                 begin = each(lambda ref, names: (self.store(ref, self.expr(start, names)),))

@@ -1,0 +1,176 @@
+"""The order of the operands of commutative operators: the same whichever way round they are written.
+
+    (+ (read b j) (read v0 i j))   ->   (+ (read v0 i j) (read b j))          X @ W + b  and  b + X @ W
+    (* 2.0 (exp (read x i)))       ->   (* (exp (read x i)) 2.0)
+
+The operand with more axes is first, then the one that costs more (of conditions: less); constants are last. Of two
+elements of arrays, the one whose index has the earlier axes is first (rows before columns), or the one nearer to the
+start of the array; values come before parameters, and sums before maps. What these criteria do not tell apart is
+compared by structure, the values that are read by their own formulas, and at last by the parameters that are read. The
+criteria are local, so the layers of a network, which differ in what they read, have their operands in the same order,
+and share their kernels.
+
+Arithmetic of indices has the affine normal form instead. A product or a sum that is rounded has the same result in
+either order.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..core.expr import Const, Expr, Op, Var
+from ..core.program import InOrder
+from ..core.scalars import OPERATORS
+from ..loop.affine import linear
+from .index_maps import axes_of, cost
+from .values import (
+    Compute,
+    Define,
+    Indexed,
+    Nest,
+    Read,
+    Reduce,
+    Scan,
+    Scatter,
+    TensorProgram,
+    Value,
+)
+
+KINDS = (Reduce, Scan, Scatter, Nest, Compute)          # of what is read; parameters are last
+TABLE = {fn: n for n, fn in enumerate(OPERATORS)}
+FORMULAS = ("cond", "expr")                             # the fields of a value with its formulas
+LEVELS = 2                                              # how far operands are compared by the values that they read
+
+
+def with_ordered_operands(program: TensorProgram, by_axes: bool) -> TensorProgram:
+    """The program with the operands of its commutative operators in order. `by_axes`: the axes of values have their
+    order, so the operands may have theirs by it. Where floats are accumulated as written (`in-order`), the program
+    itself: there the first operand of a sum is where the accumulation starts."""
+    if program.first(InOrder) is not None:
+        return program
+    order = _Order(program, by_axes)
+    made = [d.replace(value=order.value(d.value)) if d.names else d for d in program.definitions]
+    return program.replace(clauses=(*program.without(Define).clauses, *made))
+
+
+class _Order:
+    """The order of two operands in one program."""
+
+    def __init__(self, program: TensorProgram, by_axes: bool) -> None:
+        self.by_axes = by_axes
+        self.parameters = {name: n for n, name in enumerate(program.buffers)}
+        self.values = {name: d.value for d in program.definitions for name in d.names}
+        self.outlines: dict[tuple[Expr, int], Expr] = {}
+        self.axes: dict[str, int] = {}                  # the places of axes: of elements, then of terms
+        self.own: frozenset[str] = frozenset()          # axes of elements
+
+    def value(self, value: Value) -> Value:
+        """A value with its operands in order."""
+        if not isinstance(value, Indexed):
+            return value
+        self.axes = {a.name: n for n, a in enumerate(axes_of(value))}
+        self.own = frozenset(a.name for a in value.axes) if not isinstance(value, Scatter) else frozenset()
+        memo: dict[Expr, Expr] = {}
+
+        def go(e: Expr) -> Expr:
+            if e not in memo:
+                made: Expr = e if isinstance(e, Read) else e.map(go)
+                memo[e] = self.ordered(made) if isinstance(made, Op) else made
+            return memo[e]
+        return value.replace(**{name: go(getattr(value, name)) for name in FORMULAS if hasattr(value, name)})
+
+    def ordered(self, e: Op) -> Op:
+        """An operator with its operands in order."""
+        if not OPERATORS[e.fn].commutative or len(e.args) != 2 or not (e.args[0].dtype != "i64" or _has_reads(e)):
+            return e
+        first, second = e.args
+        return e.replace(args=(second, first)) if self.is_before(second, first) else e
+
+    def is_before(self, a: Expr, b: Expr) -> bool:
+        """Is an operand before another one, whichever is written first?"""
+        criteria: tuple[Callable[[Expr], Any], ...] = (
+            self.is_constant, self.axes_read, self.cost, self.places, self.offsets, self.kind, self.variables,
+            self.outline, self.positions)
+        for criterion in criteria:
+            x, y = criterion(a), criterion(b)
+            if x != y:
+                return bool(x < y)
+        return False
+
+    # -- criteria: what is less comes first ----------------------------------------------------------------------------
+
+    def is_constant(self, e: Expr) -> bool:
+        return isinstance(e, Const)
+
+    def axes_read(self, e: Expr) -> int:
+        return -len(self.axes.keys() & e.variables)
+
+    def cost(self, e: Expr) -> int:
+        return cost(e) if e.dtype == "bool" else -cost(e)
+
+    def places(self, e: Expr) -> tuple[int, ...]:
+        """The axes in the order in which the operand has them, by their places; all sums are behind."""
+        return tuple([(self.axes[n.name] if self.by_axes else 0) if n.name in self.own else len(self.axes)
+                      for n in e.unique() if isinstance(n, Var) and n.name in self.axes])
+
+    def offsets(self, e: Expr) -> tuple[int, ...]:
+        """Of an element: how far its index is from the axes."""
+        return tuple([linear(i).constant for i in e.index]) if isinstance(e, Read) else ()
+
+    def kind(self, e: Expr) -> int:
+        """Of an element: what it is read from."""
+        return self.kind_of(e.buffer) if isinstance(e, Read) else -1
+
+    def variables(self, e: Expr) -> int:
+        return len(e.variables)
+
+    def outline(self, e: Expr) -> tuple[int, str]:
+        """The operator's place in the table, and a digest of the formula without the names of arrays and axes."""
+        return TABLE[e.fn] if isinstance(e, Op) else -1, self.without_names(e, LEVELS).digest
+
+    def positions(self, e: Expr) -> list[int]:
+        """Which parameters are read, by the values that are read, too."""
+        return self.parameters_of(e, LEVELS)
+
+    def parameters_of(self, e: Expr, levels: int) -> list[int]:
+        found: list[int] = []
+        for n in e.unique():
+            if isinstance(n, Read) and n.buffer in self.parameters:
+                found.append(self.parameters[n.buffer])
+            elif isinstance(n, Read) and levels > 0:
+                for part in formulas_of(self.values.get(n.buffer)):
+                    found += self.parameters_of(part, levels - 1)
+        return found
+
+    def kind_of(self, name: str) -> int:
+        """The place in `KINDS` of what a name stands for."""
+        value = self.values.get(name)
+        return next((n for n, kind in enumerate(KINDS) if isinstance(value, kind)), len(KINDS))
+
+    def without_names(self, e: Expr, levels: int) -> Expr:
+        """An expression with one name for all variables, and for arrays what they are: of values their formula, up to
+        so many levels."""
+        known = self.outlines.get((e, levels))
+        if known is None:
+            match e:
+                case Var():
+                    known = e.replace(name="(variable)")
+                case Read(name, index):
+                    value, what = self.values.get(name), str(self.kind_of(name))
+                    if levels > 0:
+                        parts = [self.without_names(part, levels - 1).digest for part in formulas_of(value)]
+                        what = " ".join([what, getattr(value, "fn", ""), *parts])
+                    known = e.replace(buffer=what, index=tuple([self.without_names(i, levels) for i in index]))
+                case _:
+                    known = e.map(lambda child: self.without_names(child, levels))
+            self.outlines[e, levels] = known
+        return known
+
+
+def formulas_of(value: Value | None) -> list[Expr]:
+    """The expressions of a value in index notation."""
+    return [getattr(value, name) for name in FORMULAS if hasattr(value, name)] if isinstance(value, Indexed) else []
+
+
+def _has_reads(e: Expr) -> bool:
+    return any(isinstance(n, Read) for n in e.unique())
