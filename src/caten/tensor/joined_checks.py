@@ -20,11 +20,12 @@ from typing import Any
 from ..core.expr import Const, Expr, Op, Var, index
 from ..core.monoids import identity
 from ..core.node import Node, substitute
+from ..core.program import Fusion
 from ..frozen import frozen
 from ..loop.statements import Fail
 from .checks_as_values import MOST_TOGETHER
 from .checks_in_scatters import in_loops_of
-from .fusion_requests import values_asked_for
+from .fusion_requests import names_in, values_asked_for
 from .values import (
     Compute,
     Define,
@@ -97,8 +98,9 @@ def _runs(program: TensorProgram) -> list[list[_Check]]:
 def _checks_of(program: TensorProgram) -> Iterable[tuple[_Check, str]]:
     """The values that checks alone need, whose conditions are known."""
     defined = {name for d in program.definitions for name in d.names}
+    asked = {name for fact in program.all(Fusion) for request in fact.requests for name in names_in(request)}
     needed = {name for d in program.definitions for name in operands_of(d.value)} | {
-        o.value for o in program.outputs} | values_asked_for(program)
+        o.value for o in program.outputs} | asked | values_asked_for(program)
     for n, d in enumerate(program.definitions):
         if d.names and d.name not in needed and isinstance(d.value, Reduce | Compute) and not d.value.axes:
             failing = _failing(d.value, [c for c in program.checks if d.name in _read_by(c)])
