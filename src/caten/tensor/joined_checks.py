@@ -6,14 +6,15 @@
     (fail-if (= (read v0) 1) 1)    (fail-if (= (read v0) 3) 3)
 
 The least number is that of the first check that fails, wherever in the arrays the indices are. A call reports what it
-reported before: checks are joined only if nothing else can fail between them, and if none has to wait for values that
-the first one does not need. A check that a scatter makes in its own loop stays as it is.
+reported before: checks that are joined are one after the other and wait for the same values, so no other kernel runs
+between them. In canonical form, checks come first, each after what it needs. A check that a scatter makes in its own
+loop stays as it is.
 
 It is one reduction, and not several in one loop, because planners give a reduction vectors and threads.
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,6 @@ from ..core.monoids import identity
 from ..core.node import Node, substitute
 from ..core.program import Fusion
 from ..frozen import frozen
-from ..loop.statements import Fail
 from .checks_as_values import MOST_TOGETHER
 from .checks_in_scatters import in_loops_of
 from .fusion_requests import names_in, values_asked_for
@@ -32,7 +32,6 @@ from .values import (
     FailIf,
     FusedKernel,
     Named,
-    Nest,
     Read,
     Reduce,
     Scatter,
@@ -54,7 +53,7 @@ class _Failing:
 
 @dataclass
 class _Check:
-    """A value that nothing but checks needs. `number`: its place among the definitions."""
+    """A value that nothing but checks needs. `number`: its place among the definitions. `needs`: what it waits for."""
 
     number: int
     value: Reduce | Compute
@@ -71,41 +70,28 @@ def with_joined_checks(program: TensorProgram) -> TensorProgram:
 
 
 def _runs(program: TensorProgram) -> list[list[_Check]]:
-    """The checks in their order, those that may be joined in one list."""
+    """The checks in their order, those that may be joined in one list: they are one after the other."""
     runs: list[list[_Check]] = []
-    scatters = [d.value for d in program.definitions if isinstance(d.value, Scatter)]
-    in_scatters: set[str] = set()
-    checks: dict[str, _Check] = {}
-    for found, name in _checks_of(program):
-        checks[name] = found
-        if any(in_loops_of(scatter, name, found.value, program) is not None for scatter in scatters):
-            in_scatters.add(name)
-    tested = set(program.results) - {o.value for o in program.outputs}
-    goes_on = False                       # could nothing else have failed since the last check?
-    for d in program.definitions:
-        check = checks.get(d.name) if d.names else None
-        if check is not None and d.name not in in_scatters:
-            if not goes_on or not _may_join(runs[-1], check):
-                runs.append([])
-            runs[-1].append(check)
-            goes_on = True
-        elif check is None and (not tested.isdisjoint(d.names) or _can_fail(d.value) or (
-                in_scatters and isinstance(d.value, Scatter))):
-            goes_on = False
+    for check in _checks(program):
+        if not runs or runs[-1][-1].number + 1 != check.number or not _may_join(runs[-1], check):
+            runs.append([])
+        runs[-1].append(check)
     return runs
 
 
-def _checks_of(program: TensorProgram) -> Iterable[tuple[_Check, str]]:
-    """The values that checks alone need, whose conditions are known."""
+def _checks(program: TensorProgram) -> Iterator[_Check]:
+    """The values that checks alone need, whose conditions are known, and which no scatter tests in its loop."""
     defined = {name for d in program.definitions for name in d.names}
     asked = {name for fact in program.all(Fusion) for request in fact.requests for name in names_in(request)}
     needed = {name for d in program.definitions for name in operands_of(d.value)} | {
         o.value for o in program.outputs} | asked | values_asked_for(program)
+    scatters = [d.value for d in program.definitions if isinstance(d.value, Scatter)]
     for n, d in enumerate(program.definitions):
-        if d.names and d.name not in needed and isinstance(d.value, Reduce | Compute) and not d.value.axes:
-            failing = _failing(d.value, [c for c in program.checks if d.name in _read_by(c)])
-            if failing:
-                yield _Check(n, d.value, failing, frozenset(operands_of(d.value)) & defined), d.name
+        if not d.names or d.name in needed or not isinstance(d.value, Reduce | Compute) or d.value.axes:
+            continue
+        failing = _failing(d.value, [c for c in program.checks if d.name in _read_by(c)])
+        if failing and all(in_loops_of(scatter, d.name, d.value, program) is None for scatter in scatters):
+            yield _Check(n, d.value, failing, frozenset(operands_of(d.value)) & defined)
 
 
 def _read_by(check: FailIf) -> set[str]:
@@ -132,14 +118,10 @@ def _failing(value: Reduce | Compute, checks: Sequence[FailIf]) -> list[_Failing
     return found if rest is LEAST and asked == len(checks) and numbers == sorted(numbers) else []
 
 
-def _can_fail(value: Value) -> bool:
-    return isinstance(value, Nest) and any(isinstance(n, Fail) for s in value.stmts for n in s.unique())
-
-
 def _may_join(run: Sequence[_Check], check: _Check) -> bool:
     """May a check be made in the loops of others that come before it?"""
     first, value = run[0].value, check.value
-    if type(first) is not type(value) or not check.needs <= run[0].needs:
+    if type(first) is not type(value) or check.needs != run[0].needs:
         return False
     if isinstance(first, Reduce) and isinstance(value, Reduce) and (
             [a.extent for a in first.over] != [a.extent for a in value.over]
