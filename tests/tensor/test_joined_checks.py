@@ -19,7 +19,7 @@ from caten.tensor.before_fusion import ready_for_fusion
 from caten.tensor.blocks_of_rows import BLOCKS
 from caten.tensor.fusion import kernels_of
 from caten.tensor.lower import lower
-from caten.tensor.values import Compute, Define, Reduce, TensorProgram, operands_of, reads_of
+from caten.tensor.values import Compute, Define, Nest, Reduce, TensorProgram, operands_of, reads_of
 
 
 def gather(n: int, size: str = "N") -> tuple[str, str, str]:
@@ -27,11 +27,11 @@ def gather(n: int, size: str = "N") -> tuple[str, str, str]:
     return f"x{n}{{float}}[M{n}] k{n}{{int64}}[{size}]", f"y{n}{{float}}[{size}]", f"(dotimes (i{n} {size}) (setf (aref y{n} i{n}) (aref x{n} (aref k{n} i{n}))))"
 
 
-def triangle(n: int) -> tuple[str, str, str]:
+def triangle(n: int, side: str = "<") -> tuple[str, str, str]:
     """A gather that goes over half of the loops."""
     at = f"(+ (aref k{n} i{n}) j{n})"
     return (f"x{n}{{float}}[M{n}] k{n}{{int64}}[N] y{n}{{float}}[N N]", f"y{n}",
-            f"(dotimes (i{n} N) (dotimes (j{n} N) (if (< j{n} i{n}) (setf (aref y{n} i{n} j{n}) (aref x{n} {at})))))")
+            f"(dotimes (i{n} N) (dotimes (j{n} N) (if ({side} j{n} i{n}) (setf (aref y{n} i{n} j{n}) (aref x{n} {at})))))")
 
 
 def two_gathers(n: int) -> tuple[str, str, str]:
@@ -107,8 +107,9 @@ def test_two_gathers_over_one_extent_have_one_check() -> None:
     ([two_gathers(0), gather(1), two_gathers(2)], 1),
     ([gather(0, "N"), gather(1, "L")], 2),                                  # other extents
     ([gather(0, "N"), gather(1, "L"), gather(2, "N")], 3),                  # the second one fails before the third
-    ([gather(0), triangle(1)], 2),                                          # other conditions
+    ([gather(0), triangle(1)], 2),
     ([triangle(0), triangle(1)], 1),
+    ([triangle(0), triangle(1, ">")], 2),                                   # other conditions
     ([element(0), element(1)], 1),                                          # without loops
     ([gather(0), element(1)], 2),
     ([gather(0), awaited(1)], 2),                                           # the sums are computed after the first check
@@ -178,6 +179,24 @@ def test_a_call_fails_with_the_check_with_which_it_failed_before(seed: int) -> N
         rows = interpret.run(plain, one), interpret.run(joined, two)
         assert rows[0] == rows[1]
         assert rows[0] or all(np.array_equal(one[n], two[n]) for n in program.buffers)
+
+
+def test_what_can_fail_between_two_checks_keeps_them_apart() -> None:
+    """A nest that is written between them, as a text may have it, fails before the second one."""
+    program = values(spec([gather(0), gather(1), store(2)]))
+    first, second, *maps, nest = program.definitions
+    assert isinstance(nest.value, Nest)
+    assert len(checking(ready(program))) == 1
+    others = [c for c in program.clauses if not isinstance(c, Define)]
+    at = program.clauses.index(first)
+    between = program.replace(clauses=(*others[:at], first, nest, second, *maps, *others[at:]))
+    assert len(checking(ready(between))) == 2
+    for bad in (("k1",), ("k1", "k2"), ("k0", "k1", "k2")):
+        arguments: dict[str, Any] = {"N": 3, "M0": 4, "M1": 5, "M2": 6}
+        arguments |= {f"x{n}": np.zeros(4 + n, np.float32) for n in range(2)} | {f"y{n}": np.zeros(3 if n < 2 else 6, np.float32) for n in range(3)}
+        arguments |= {f"k{n}": np.array([0, 7 if f"k{n}" in bad else 1, 2]) for n in range(3)}
+        one, two = ({n: np.copy(a) if isinstance(a, np.ndarray) else a for n, a in arguments.items()} for _ in range(2))
+        assert interpret.run(lower(between), one) == interpret.run(lower(between, blocks=BLOCKS), two) > 0
 
 
 @pytest.mark.slice(2)
