@@ -184,12 +184,12 @@ def test_a_call_fails_with_the_check_with_which_it_failed_before(seed: int) -> N
 def test_what_can_fail_between_two_checks_keeps_them_apart() -> None:
     """A nest that is written between them, as a text may have it, fails before the second one."""
     program = values(spec([gather(0), gather(1), store(2)]))
-    first, second, *maps, nest = program.definitions
-    assert isinstance(nest.value, Nest)
+    (nest,) = [d for d in program.definitions if isinstance(d.value, Nest)]
+    first, second, *maps = [d for d in program.definitions if d is not nest]
     assert len(checking(ready(program))) == 1
-    others = [c for c in program.clauses if not isinstance(c, Define)]
-    at = program.clauses.index(first)
-    between = program.replace(clauses=(*others[:at], first, nest, second, *maps, *others[at:]))
+    rest = [c for c in program.clauses if not isinstance(c, Define)]
+    at = program.clauses.index(program.definitions[0])
+    between = program.replace(clauses=(*rest[:at], first, nest, second, *maps, *rest[at:]))
     assert len(checking(ready(between))) == 2
     for bad in (("k1",), ("k1", "k2"), ("k0", "k1", "k2")):
         arguments: dict[str, Any] = {"N": 3, "M0": 4, "M1": 5, "M2": 6}
