@@ -12,10 +12,10 @@ from caten.core.size_formula import evaluate
 from caten.loop.statements import LoopProgram
 from caten.render.scratch_memory import ALIGNMENT, layout, scratch_bytes
 from caten.runtime import work_formulas
+from caten.tensor.before_fusion import ready_for_fusion
 from caten.tensor.blocks_of_rows import BLOCKS, joined
 from caten.tensor.fused_text import fused
 from caten.tensor.fusion import kernels_of
-from caten.tensor.late_division import divided_late
 from caten.tensor.loop_builder import LoopBuilder
 from caten.tensor.values import (
     Define,
@@ -51,7 +51,7 @@ class Memory:
     bytes of the places; `total`: those of all scratch memory."""
 
     def __init__(self, program: TensorProgram, sizes: Mapping[str, int]) -> None:
-        values = divided_late(program)
+        values = ready_for_fusion(program)
         builder = LoopBuilder(values, joined(kernels_of(values), values, BLOCKS))
         loops = driver.advance(program, "loop", options())
         assert isinstance(loops, LoopProgram)

@@ -2,31 +2,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import pytest
 
+from caten.loop.statements import Kernel
+from caten.tensor.blocks_of_rows import BLOCKS
 from caten.tensor.fused_text import fused
-from caten.tensor.values import FusedKernel
-from daten import Tensor, realization
+from caten.tensor.lower import lower
+from caten.tensor.values import FusedKernel, reads_of
+from daten import Tensor, random, realization
+from daten.models.gpt2 import GPT2, Size
 from daten.tensor import apply, realize
 
 Arrays = tuple[tuple[int, ...], ...]
 
 
-def kernels(monkeypatch: pytest.MonkeyPatch, wanted: list[Tensor]) -> int:
-    """The kernels of the graph that computes some tensors."""
+class Noted(Exception):
+    """The program is known, and need not be compiled."""
+
+
+def program_of(monkeypatch: pytest.MonkeyPatch, wanted: list[Tensor], compiled: bool = True) -> Any:
+    """The program of the graph that computes some tensors."""
     made: list[Any] = []
     usual = realization.program_of
 
     def noted(*given: Any) -> Any:
         made.append(usual(*given))
+        if not compiled:
+            raise Noted
         return made[-1]
     monkeypatch.setattr(realization, "program_of", noted)
-    realize(*wanted)
+    with nullcontext() if compiled else pytest.raises(Noted):
+        realize(*wanted)
     ((program, _),) = made
-    return len(fused(program).all(FusedKernel))
+    return program
+
+
+def kernels(monkeypatch: pytest.MonkeyPatch, wanted: list[Tensor]) -> int:
+    """The kernels of the graph that computes some tensors."""
+    return len(fused(program_of(monkeypatch, wanted)).all(FusedKernel))
 
 
 def tensors(shapes: Arrays) -> list[Tensor]:
@@ -93,3 +110,19 @@ def test_dropout_is_one_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     (x,) = tensors(((20, 30),))
     key = Tensor(np.array([1, 2], np.uint32))
     assert kernels(monkeypatch, [apply("dropout", key, x)]) == 2
+
+
+@pytest.mark.parametrize(("layers", "tokens"), [(12, 32), (3, 7)])
+def test_the_layers_of_gpt2_share_their_kernels_and_its_indices_one_check(layers: int, tokens: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the gradients of a loss. Words, places and classes are looked at by one kernel."""
+    random.seed(3)
+    model = GPT2(Size(layers=layers, heads=2, width=128, vocabulary=97, context=64))
+    text = np.random.default_rng(0).integers(0, 97, tokens + 1)
+    logits, _ = model(Tensor(text[:-1]))
+    loss = apply("cross_entropy", logits, Tensor(text[1:]))
+    loss.backward()
+    program = program_of(monkeypatch, [loss, *[t.grad for t in model.parameters() if t.grad is not None]], compiled=False)
+    assert len(lower(program, blocks=BLOCKS).all(Kernel)) <= 40
+    whole = fused(program)
+    checked = {r.buffer for c in whole.checks for r in reads_of(c.cond)}
+    assert sum([any(d.name in checked for d in k.definitions) for k in whole.all(FusedKernel)]) == 1

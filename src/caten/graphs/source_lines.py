@@ -13,9 +13,9 @@ from ..core.text import flat, form_of
 from ..frozen import frozen
 from ..loop.statements import Aref, For, If, Incf, Local, LoopProgram, Setf, Stmt
 from ..tensor import repeated_kernels
+from ..tensor.before_fusion import ready_for_fusion
 from ..tensor.blocks_of_rows import BLOCKS
 from ..tensor.kernels import Group, NestKernel, names_of
-from ..tensor.late_division import divided_late
 from ..tensor.lower import Lowering
 from ..tensor.values import Reduce, TensorProgram
 
@@ -41,7 +41,7 @@ def lines_of(programs: Sequence[TensorProgram], scheduled: Sequence[LoopProgram]
         file = f"values {n}"
         known[file] = []
         facts: list[At] = []
-        for stmt, names in _statements(divided_late(values)):
+        for stmt, names in _statements(ready_for_fusion(values)):
             known[file].append(tuple([f"{n}.{name}" for name in names]))
             facts += [At(len(known[file]), 1, what) for what in _spellings(stmt)]
         placed.append(loops.without(At, Source, Lines).adding(Source(file), Lines(), *facts))

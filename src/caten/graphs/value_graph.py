@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 from ..core.text import flat, form_of
 from ..frozen import frozen
+from ..tensor.before_fusion import ready_for_fusion
 from ..tensor.blocks_of_rows import boundaries
 from ..tensor.boundaries import told
 from ..tensor.fused_text import kernel_nodes
-from ..tensor.late_division import divided_late
 from ..tensor.values import TensorProgram, names_in_spec, operands_of, shapes_of, types_of
 
 
@@ -60,7 +60,7 @@ class Graph:
 
 def graph_of(program: TensorProgram) -> Graph:
     """The graph of a program."""
-    program = divided_late(program)
+    program = ready_for_fusion(program)
     called = names_in_spec(program)
     kernels = [Kernel(k.name, k.form, ", ".join([f"{a.name} {flat(form_of(a.extent))}" for a in k.outer]),
                       tuple([name for d in k.definitions for name in d.names])) for k in kernel_nodes(program)]

@@ -17,7 +17,7 @@ from ..core.expr import FALSE, TRUE, Op, index
 from ..core.node import substitute
 from ..frozen import frozen
 from .checks_as_values import Failure
-from .kernels import Group, Member, NestKernel, reads_of_kernel
+from .kernels import Group, NestKernel, reads_of_kernel
 from .values import Indexed, Inside, Read, Reduce, Scatter, TensorProgram, reads_of
 
 
@@ -41,14 +41,14 @@ def checks_in_scatters(program: TensorProgram, kernels: Sequence[Group | NestKer
         needed = {name for k in kernels for name in reads_of_kernel(k)} | {o.value for o in program.outputs}
         alone = [k.last for k in kernels if isinstance(k, Group) and len(k.members) == 1 and k.last.name not in needed]
         for m in members:
-            found.get(m.name, []).extend([check for check in (_in_loops_of(m.value, other, program) for other in alone)
-                                          if check is not None])
+            made = [in_loops_of(m.value, check.name, check.value, program) for check in alone if m.name in found]
+            found.get(m.name, []).extend([check for check in made if check is not None])
     return found
 
 
-def _in_loops_of(scatter: Indexed, m: Member, program: TensorProgram) -> CheckInLoop | None:
+def in_loops_of(scatter: Indexed, name: str, value: Indexed, program: TensorProgram) -> CheckInLoop | None:
     """The failures that a reduction finds, in the loops of a scatter, if these are its loops."""
-    value, failures = m.value, _failures(program, m.name, m.value)
+    failures = _failures(program, name, value)
     if not failures or not isinstance(value, Reduce) or not isinstance(scatter, Scatter) or (
             len(value.over) > len(scatter.axes)):
         return None
@@ -59,7 +59,7 @@ def _in_loops_of(scatter: Indexed, m: Member, program: TensorProgram) -> CheckIn
     if _rows_of(scatter).isdisjoint([row for row, _ in failures]):
         return None
     new = {p.var: a.var for p, a in loops}
-    return CheckInLoop(m.name, len(loops), tuple([(row, substitute(
+    return CheckInLoop(name, len(loops), tuple([(row, substitute(
         fails if value.cond is TRUE else Op("where", (value.cond, fails, FALSE)), new)) for row, fails in failures]))
 
 

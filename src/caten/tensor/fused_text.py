@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..core.node import Node
+from .before_fusion import ready_for_fusion
 from .blocks_of_rows import BLOCKS, joined
 from .fusion import BLOCKS as IN_BLOCKS
 from .fusion import is_contraction, kernels_of
 from .kernels import Group, NestKernel
-from .late_division import divided_late
 from .loop_builder import LoopBuilder
 from .passes_over_rows import Loop, Passes
 from .values import Along, Axis, Define, FusedKernel, Pass, TensorProgram
@@ -28,7 +28,7 @@ def fused(program: TensorProgram) -> TensorProgram:
     """A program with its kernels."""
     if program.first(FusedKernel) is not None:
         return program
-    program = divided_late(program)
+    program = ready_for_fusion(program)
     clauses = [c for c in program.clauses if not isinstance(c, Define)]
     at = next((n for n, c in enumerate(program.clauses) if isinstance(c, Define)), len(clauses))
     return program.replace(clauses=(*clauses[:at], *kernel_nodes(program), *clauses[at:]))

@@ -15,12 +15,12 @@ from ..core.node import Node, substitute
 from ..core.program import Bind
 from ..core.text import flat, form_of
 from ..loop.affine import canonical
+from .before_fusion import ready_for_fusion
 from .blocks_of_rows import BLOCKS, boundaries, joined
 from .boundaries import line_of
 from .fused_text import kernel_node
 from .fusion import computed_by_readers, kernels_of
 from .kernels import Group, Member, names_of
-from .late_division import divided_late
 from .loop_builder import Storage
 from .lower import Lowering
 from .values import Axis, FusedKernel, Pass, TensorProgram, names_in_spec, operands_of, reads_of, shapes_of, types_of
@@ -35,7 +35,7 @@ PLACES = {
 
 def explained(program: TensorProgram) -> Iterator[str]:
     """One line for each kernel, pass, and value; then one for each boundary."""
-    program = divided_late(program)
+    program = ready_for_fusion(program)
     report = _Report(program)
     yield from report.kernels()
     yield from report.inlined()

@@ -28,6 +28,7 @@ from ..loop.effects import reads
 from ..loop.renaming import renamed_arrays
 from ..loop.simplify import simplify
 from ..loop.statements import ONE, ZERO, Aref, Fail, For, If, Incf, Kernel, Local, LoopProgram, Setf, Stmt
+from .before_fusion import ready_for_fusion
 from .block_lowering import BlockLowering
 from .blocks_of_rows import BLOCKS, Blocks, joined
 from .call_kernels import is_call, kernels_around_calls
@@ -37,7 +38,6 @@ from .fusion import is_contraction, is_product, kernels_of
 from .index_maps import is_identity
 from .inlining import inlined_statements
 from .kernels import Group, Member, NestKernel, names_of, reads_of_kernel
-from .late_division import divided_late
 from .long_scans import in_blocks, shares_scans
 from .loop_builder import LoopBuilder, Storage
 from .loop_splitting import Part, conjunction, conjuncts, parts_of
@@ -54,7 +54,7 @@ def lower(program: TensorProgram, blocks: Blocks | None = None) -> LoopProgram:
     functions, or if some are equal but for their arrays. `blocks`: contractions may share a loop over blocks of rows,
     of these sizes, unless the text has the kernels."""
     if blocks is not None:
-        program = divided_late(program)
+        program = ready_for_fusion(program)
     lowering = Lowering(program, blocks)
     clauses = tuple([c for c in program.clauses if not isinstance(c, Define | FailIf | FusedKernel | Output | Named)])
     name, parts, target = _c_name(program.name), lowering.parts(), program.first(Target)

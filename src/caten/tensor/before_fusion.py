@@ -1,0 +1,11 @@
+"""What is done to the values of a program right before they become kernels."""
+from __future__ import annotations
+
+from .joined_checks import with_joined_checks
+from .late_division import divided_late
+from .values import TensorProgram
+
+
+def ready_for_fusion(program: TensorProgram) -> TensorProgram:
+    """The program whose values the kernels compute. One that has its kernels already stays as it is."""
+    return with_joined_checks(divided_late(program))
