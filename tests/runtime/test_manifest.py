@@ -96,6 +96,9 @@ BODIES = [
     ("(for i 0 M 1 serial (if (< (aref X i) 0.0) ((setf (aref Y i) (neg (aref X i)))) ((setf (aref Y i) (+ 1.0 (+ 1.0 (aref X i)))))))", lambda M, N: 2 * M),
     ("(for i 0 M 1 serial (setf (aref Y (floordiv i 2)) (fma (aref X i) (aref X i) (cast f32 (* i 2)))))", lambda M, N: 2 * M),
     ("(for i 0 M 1 serial (setf (aref Y i) (where (< (aref X i) 0.0) 0.0 (aref X i))))", lambda M, N: 0),
+    ("(for b 0 (floordiv (+ M 2) 3) 1 serial (for i 0 (min (- M (* 3 b)) 3) 1 serial (setf (aref Y (+ (* 3 b) i)) (exp (aref X (+ (* 3 b) i))))))", lambda M, N: M),
+    ("(for b 0 (floordiv (+ M (- N 1)) N) 1 serial (for i 0 (min N (- M (* N b))) 1 serial (incf (aref Y 0) 1.0) (incf (aref Y 0) 1.0)) (incf (aref Y 0) 1.0))",
+     lambda M, N: 2 * M + -(-M // N)),
     ("(setf (vref Y 8 (0)) (* (vref X 8 (0)) (splat 8 2.0)))", lambda M, N: 8),
 ]
 

@@ -83,7 +83,7 @@ RAISED = [
       "(define v2 (reduce f32 ((i N)) ((p M)) add true (read v0 p i)))", "(define v3 (compute f32 ((i N)) (+ (read y i) (read v2 i))))"]),
     # reduced axes are in the order of what is read
     ("(for p 0 K 1 serial (for q 0 M 1 serial (for j 0 N 1 serial (incf (aref y j) (* (aref A q p) (aref C q j))))))",
-     ["(define v0 (reduce f32 ((i N)) ((p M) (q K)) add true (* (read A p q) (read C p i))))", "(define v1 (compute f32 ((i N)) (+ (read y i) (read v0 i))))"]),
+     ["(define v0 (reduce f32 ((i N)) ((p M) (q K)) add true (* (read C p i) (read A p q))))", "(define v1 (compute f32 ((i N)) (+ (read y i) (read v0 i))))"]),
     # a triangle: the condition of the loop over p
     ("(for i 0 N 1 serial (for p 0 (+ i 1) 1 serial (incf (aref y i) (aref x p))))",
      ["(define v0 (reduce f32 ((i N)) ((p N)) add (< p (+ i 1)) (read x p)))", "(define v1 (compute f32 ((i N)) (+ (read y i) (read v0 i))))"]),

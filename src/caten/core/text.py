@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 from ..errors import Place, did_you_mean, error
-from .expr import Hole, Op, read_atom
-from .node import HEADS, KINDS, PRINTERS, Node
+from .expr import Conversion, Expr, Hole, Op, Var, read_atom
+from .node import HEADS, KINDS, PRINTERS, Node, substitute
 from .scalars import BY_SPELLING
 
 Text = str                     # annotation of a field that prints as a quoted string
 
 MAX_DEPTH = 256                # nesting of parentheses
+LEAST_SHARED = 6               # nodes of a part that gets a name where it occurs several times
 MAX_FORMS = 1_000_000          # atoms and lists in one text
 
 _TOKEN = re.compile(r"""(?P<skip>(?:\s+|;[^\n]*)+)|(?P<open>\()|(?P<close>\))|"(?P<str>(?:[^"\\]|\\.)*)"|"""
@@ -174,6 +176,8 @@ def parse(form: Any, spot: Callable[[int], Place] | None = None) -> Any:
         return parse_atom(form, where)
     if not form or not isinstance(form[0], str):
         raise error("E210", "expected (head …) here", where(getattr(form, "pos", 0)))
+    if form[0] == "let" and len(form) == 3 and isinstance(form[1], tuple):
+        return _parse_let(form, where)
     if (row := BY_SPELLING.get(form[0])) is not None:
         if len(form) - 1 != row.arity:
             raise error("E212", f"({form[0]} …) takes {row.arity} operands, not {len(form) - 1}", where(form.pos))
@@ -187,6 +191,46 @@ def parse(form: Any, spot: Callable[[int], Place] | None = None) -> Any:
         except (ValueError, TypeError, IndexError, KeyError) as problem:
             raise error("E212", f"malformed ({form[0]} …): {problem}", where(form.pos)) from None
     return of_right_kinds(default_parse(cls, form, where), form, where)
+
+
+def shared(e: Expr) -> Any:
+    """What an expression prints as: `(let ((t0 part)…) e)` if larger parts occur several times in it, with a name for
+    each, the parts of other parts first; else the expression itself. `parse` gives back the same expression."""
+    users: dict[Node, int] = {}
+    for n in e.unique():
+        for child in n.children:
+            users[child] = users.get(child, 0) + 1
+    parts = {n for n, times in users.items() if times > 1 and isinstance(n, Op | Conversion)
+             and n.written_out >= LEAST_SHARED}
+    if not parts:
+        return e
+    taken = {n.name for n in e.unique() if isinstance(n, Var)}
+    fresh = (name for name in map("t{}".format, count()) if name not in taken)
+    memo: dict[Node, Node] = {}
+    bindings: list[tuple[str, Any]] = []
+
+    def go(n: Node) -> Node:
+        if n not in memo:
+            memo[n] = made = n.map(go)
+            if n in parts and isinstance(made, Expr):
+                name = next(fresh)
+                bindings.append((name, made))
+                memo[n] = Var(name, made.dtype)
+        return memo[n]
+    inner = go(e)
+    return ("let", tuple(bindings), inner)
+
+
+def _parse_let(form: Form, where: Callable[[int], Place]) -> Any:
+    """`(let ((t0 part)…) e)`: the expression with the parts in place of their names. Later parts may use earlier
+    names."""
+    parts: dict[Any, Any] = {}
+    for binding in form[1]:
+        if not isinstance(binding, tuple) or len(binding) != 2 or not isinstance(binding[0], str):
+            raise error("E212", "malformed (let …): expected (name expression) here",
+                        where(getattr(binding, "pos", form.pos)))
+        parts[Var(binding[0])] = substitute(parse(binding[1], where), parts)
+    return substitute(parse(form[2], where), parts)
 
 
 def of_right_kinds(node: Any, form: Form, where: Callable[[int], Place]) -> Any:

@@ -2,7 +2,7 @@
 
 The formulas are for the nest as written (an op program, or a loop program without a schedule): padding and packing,
 which a schedule adds, are not useful work. Of two branches the longer one counts. If a range depends on outer loops
-and the sum has no closed form, its first value counts."""
+and the sum has no closed form, its first value counts. A loop in blocks is the loop."""
 from __future__ import annotations
 
 import math
@@ -124,7 +124,8 @@ def _sum(name: str, lo: Expr, hi: Expr, step: Expr, each: Expr) -> Expr:
     first = substitute(each, {var: lo})
     degree = _degree(each, var)
     if degree is None:
-        return times(count, first)
+        whole = _sum_over_blocks(var, count, each)
+        return times(count, first) if whole is None else whole
     # Newton's forward differences: Σ_{k<n} f(k) = Σ_d C(n, d + 1)·Δᵈf(0) for a polynomial f
     values = [substitute(each, {var: plus(lo, times(index(k), step))}) for k in range(degree + 1)]
     total: Expr = index(0)
@@ -132,6 +133,24 @@ def _sum(name: str, lo: Expr, hi: Expr, step: Expr, each: Expr) -> Expr:
         total = plus(total, times(_choose(count, d + 1), values[0]))
         values = [minus(b, a) for a, b in pairwise(values)]
     return total
+
+
+def _sum_over_blocks(block: Expr, count: Expr, each: Expr) -> Expr | None:
+    """The sum over blocks of a loop of `extent` iterations, `size` each but for the last one: it is linear in the length
+    of a block, and Σ min(extent - size · block, size) = extent."""
+    lengths = [n for n in each.unique() if isinstance(n, Op) and n.fn == "min" and contains(n, block)]
+    if len(lengths) != 1:
+        return None
+    length = lengths[0]
+    for left, size in (length.args, length.args[::-1]):
+        extent, of_length = canonical(left + size * block), Var("(length)", "i64")
+        inner = substitute(each, {length: of_length})
+        if (not contains(size, block) and not contains(extent, block) and not contains(inner, block)
+                and canonical(count) is canonical((extent + size - 1) // size) and _degree(inner, of_length) == 1):
+            without = substitute(inner, {of_length: index(0)})
+            each_one = canonical(substitute(inner, {of_length: index(1)}) - without)
+            return plus(times(count, without), times(each_one, extent))
+    return None
 
 
 def _choose(n: Expr, k: int) -> Expr:

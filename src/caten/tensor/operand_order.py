@@ -10,14 +10,15 @@ compared by structure, the values that are read by their own formulas, and at la
 criteria are local, so the layers of a network, which differ in what they read, have their operands in the same order,
 and share their kernels.
 
-Arithmetic of indices has the affine normal form instead. A product or a sum that is rounded has the same result in
-either order.
+Indices have the affine normal form instead, and conditions on axes alone stay as they are. A product or a sum that is
+rounded has the same result in either order.
 """
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+from ..core.dtypes import is_float
 from ..core.expr import Const, Expr, Op, Var
 from ..core.program import InOrder
 from ..core.scalars import OPERATORS
@@ -81,7 +82,8 @@ class _Order:
 
     def ordered(self, e: Op) -> Op:
         """An operator with its operands in order."""
-        if not OPERATORS[e.fn].commutative or len(e.args) != 2 or not (e.args[0].dtype != "i64" or _has_reads(e)):
+        is_of_elements = is_float(e.dtype) or any(isinstance(n, Read) for n in e.unique())
+        if not OPERATORS[e.fn].commutative or not is_of_elements:
             return e
         first, second = e.args
         return e.replace(args=(second, first)) if self.is_before(second, first) else e
@@ -170,7 +172,3 @@ class _Order:
 def formulas_of(value: Value | None) -> list[Expr]:
     """The expressions of a value in index notation."""
     return [getattr(value, name) for name in FORMULAS if hasattr(value, name)] if isinstance(value, Indexed) else []
-
-
-def _has_reads(e: Expr) -> bool:
-    return any(isinstance(n, Read) for n in e.unique())

@@ -6,8 +6,8 @@
 
 A value is defined once. A read of a parameter gives what the caller passed, also where the parameter is an output. The
 axes of a value count from 0 and are named by position (`i j k …`, reduced `p q r …`), so equal structure over equal
-operands is the same object. `named` has the names of the spec. A `nest` keeps the sequential semantics of a loop nest
-that has no index notation.
+operands is the same object. A part that occurs several times in an expression prints once, as `(let ((t0 part)…) e)`.
+`named` has the names of the spec. A `nest` keeps the sequential semantics of a loop nest that has no index notation.
 """
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from typing import Any
 from ..core.expr import TRUE, Expr, Op, Var
 from ..core.node import Node, kept, substitute
 from ..core.program import Fact, Program
+from ..core.text import shared
 from ..core.unique_names import Names, declared_names
 from ..loop.statements import Address, Aref, For, Stmt
 
@@ -109,7 +110,7 @@ class Compute(Value, head="compute"):
     expr: Expr
 
     def to_form(self) -> tuple[Any, ...]:
-        return ("compute", self.type, self.axes, self.expr)
+        return ("compute", self.type, self.axes, shared(self.expr))
 
     @classmethod
     def of_form(cls, form: Any, parse: Any) -> Compute:
@@ -130,7 +131,7 @@ class Reduce(Value, head="reduce"):
     expr: Expr = TRUE
 
     def to_form(self) -> tuple[Any, ...]:
-        return ("reduce", self.type, self.axes, self.over, self.fn, self.cond, self.expr)
+        return ("reduce", self.type, self.axes, self.over, self.fn, shared(self.cond), shared(self.expr))
 
     @classmethod
     def of_form(cls, form: Any, parse: Any) -> Reduce:
@@ -153,7 +154,8 @@ class Scan(Value, head="scan"):
     expr: Expr = TRUE
 
     def to_form(self) -> tuple[Any, ...]:
-        return ("scan", self.type, self.axes, self.axis, self.fn, self.mode, self.direction, self.cond, self.expr)
+        return ("scan", self.type, self.axes, self.axis, self.fn, self.mode, self.direction, shared(self.cond),
+                shared(self.expr))
 
     @classmethod
     def of_form(cls, form: Any, parse: Any) -> Scan:
@@ -187,7 +189,8 @@ class Scatter(Value, head="scatter"):
     expr: Expr = TRUE
 
     def to_form(self) -> tuple[Any, ...]:
-        return ("scatter", self.type, self.source, self.shape, self.axes, self.fn, self.index, self.cond, self.expr)
+        return ("scatter", self.type, self.source, self.shape, self.axes, self.fn, self.index,
+                shared(self.cond), shared(self.expr))
 
     @classmethod
     def of_form(cls, form: Any, parse: Any) -> Scatter:
