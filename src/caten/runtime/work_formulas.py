@@ -136,7 +136,7 @@ def _sum(name: str, lo: Expr, hi: Expr, step: Expr, each: Expr) -> Expr:
 
 
 def _sum_over_blocks(block: Expr, count: Expr, each: Expr) -> Expr | None:
-    """The sum over blocks of a loop of `extent` iterations, `size` each but for the last one: it is linear in the length
+    """The sum over blocks of a loop of `extent` iterations, `size` each but for the last: it is linear in the length
     of a block, and Σ min(extent - size · block, size) = extent."""
     lengths = [n for n in each.unique() if isinstance(n, Op) and n.fn == "min" and contains(n, block)]
     if len(lengths) != 1:
