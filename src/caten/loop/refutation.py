@@ -228,7 +228,8 @@ def _bounds(known: Assumptions, atom: Expr, widely: bool) -> Iterator[Constraint
 def _laws(known: Assumptions, atom: Expr) -> Iterator[tuple[Alternative, ...]]:
     """The clauses that define an atom."""
     it = of_atom(atom)
-    if isinstance(atom, Cast) and (form := known.linear(atom)) != it:   # known better here
+    may_wrap = isinstance(atom, Op) and atom.fn in ("add", "sub", "mul", "neg")
+    if (isinstance(atom, Cast) or may_wrap) and (form := known.linear(atom)) != it:   # known better here
         yield ((Constraint(form - it, equal=True),),)
     match atom:
         case Op(fn="floordiv", args=(a, b)) if is_integer(atom.dtype):

@@ -123,11 +123,18 @@ def conjuncts(cond: Expr) -> list[Expr]:
 
 
 def conjunction(conds: Sequence[Expr]) -> Expr:
-    """Do all conditions hold? Later ones are evaluated only where the earlier ones do."""
+    """Do all conditions hold?"""
     found: Expr | None = None
     for cond in dict.fromkeys([c for c in conds if c is not TRUE]):
         found = cond if found is None else Op("and", (found, cond))
     return TRUE if found is None else found
+
+
+def within(cond: Expr, inner: Expr) -> Expr:
+    """Do both conditions hold? What the second one reads is in bounds only where the first one holds."""
+    if cond is TRUE or inner is TRUE or not _reads(inner):
+        return conjunction([inner, cond])
+    return Op("where", (cond, inner, FALSE))
 
 
 def _bound(cond: Expr, axes: tuple[Axis, ...], sizes: frozenset[str]) -> Bound | None:

@@ -24,6 +24,7 @@ from ..core.program import InOrder
 from ..core.scalars import OPERATORS
 from ..loop.affine import linear
 from .index_maps import axes_of, cost
+from .invariants import extents_of, is_total
 from .values import (
     Compute,
     Define,
@@ -35,6 +36,7 @@ from .values import (
     Scatter,
     TensorProgram,
     Value,
+    shapes_of,
 )
 
 KINDS = (Reduce, Scan, Scatter, Nest, Compute)          # of what is read; parameters are last
@@ -61,7 +63,10 @@ class _Order:
         self.by_axes = by_axes
         self.parameters = {name: n for n, name in enumerate(program.buffers)}
         self.values = {name: d.value for d in program.definitions for name in d.names}
+        self.shapes = {b.name: b.axes for b in program.buffers.values()} | {
+            name: shape for d in program.definitions for name, shape in zip(d.names, shapes_of(d.value), strict=True)}
         self.outlines: dict[tuple[Expr, int], Expr] = {}
+        self.extents: dict[str, Expr] = {}              # of the axes of the value at hand
         self.axes: dict[str, int] = {}                  # the places of axes: of elements, then of terms
         self.own: frozenset[str] = frozenset()          # axes of elements
 
@@ -70,6 +75,7 @@ class _Order:
         if not isinstance(value, Indexed):
             return value
         self.axes = {a.name: n for n, a in enumerate(axes_of(value))}
+        self.extents = extents_of(axes_of(value))
         self.own = frozenset(a.name for a in value.axes) if not isinstance(value, Scatter) else frozenset()
         memo: dict[Expr, Expr] = {}
 
@@ -85,6 +91,8 @@ class _Order:
         is_of_elements = is_float(e.dtype) or any(isinstance(n, Read) for n in e.unique())
         if not OPERATORS[e.fn].commutative or not is_of_elements:
             return e
+        if e.fn in ("and", "or") and e.dtype == "bool" and not is_total(e, self.extents, self.shapes):
+            return e                                    # one may be a condition for what the other reads
         first, second = e.args
         return e.replace(args=(second, first)) if self.is_before(second, first) else e
 

@@ -35,7 +35,7 @@ from .index_maps import CHEAP, cost
 from .invariants import is_total
 from .kept_extremes import Extreme
 from .loop_directions import upward
-from .loop_splitting import conjunction
+from .loop_splitting import conjunction, within
 from .values import Compute, Inside, Nest, Read, Reduce, Scan, Scatter, ValueTable, reads_of, shapes_of
 
 LARGE = 96             # nodes of an expression, written out, from which on what has a name is a value of its own
@@ -366,7 +366,7 @@ class Execution:
                 if not self.is_equal(extents[at.name], extent):
                     conds.append(Op("lt", (at, extents[at.name])))
                 extents[at.name] = extent
-        cond = conjunction([*self.conds, *conds])
+        cond = within(conjunction(conds), conjunction(self.conds))
         self.is_complete(cond, value)
         used = self.loops_in(value, cond)
         order = [i.name for i in ref.index if isinstance(i, Var) and i.name in kept]
