@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Generator
 from dataclasses import replace
+from functools import cache
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from caten import api, cores
 from caten.collector import COLLECTIONS
 from caten.functions.op_function import op
 from caten.runtime import discover
+from caten.runtime.protocol import Runtime
 from daten import settings
 
 OF_VALUES = frozenset(("daten", "frontend", "functions", "gradients", "ops", "tensor"))
@@ -80,6 +82,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=late)
 
 
+@cache
+def host_runtimes() -> tuple[type[Runtime], ...]:
+    """The classes of the runtimes whose C compiler's level is lowered by day."""
+    return discover.base("clang"), discover.base("gcc")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """By day, what is about values is compiled as it is written, in a third of the time: by caten at -O1, by clang and gcc at -O0, unless a test
@@ -88,7 +96,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     folder = item.path.relative_to(Path(__file__).parent).parts[0]
     with pytest.MonkeyPatch.context() as patch:
         if folder in OF_VALUES | OF_BEHAVIOUR and not item.config.getoption("--nightly"):
-            for kind in (type(discover.find("clang")), type(discover.find("gcc"))):
+            for kind in host_runtimes():
                 patch.setattr(kind, "config", {**kind.config, "OPT": replace(kind.config["OPT"], default=0)})
             if folder in OF_VALUES and item.get_closest_marker("scheduled") is None:
                 given = [p for p in signature(api.compile).parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD and p.default is not p.empty]
