@@ -125,7 +125,7 @@ def faults(seed: int, count: int, seen: Counter[str], every: bool = True) -> lis
 @pytest.mark.slow
 def test_what_is_said_to_be_set_is_and_what_is_refused_never_is(nightly: bool) -> None:
     seen: Counter[str] = Counter()
-    assert not faults(7, 4000 if nightly else 150, seen)
+    assert not faults(7, 4000 if nightly else 250, seen)
     assert min(seen["set"], seen["filled"], seen["refused"]) > 10, seen
     assert seen["filled without need"] < seen["filled"] // 20, seen            # where every read of garbage is overwritten, for example
 
