@@ -436,9 +436,9 @@ def test_commands_get_what_was_made_of_the_same_text(makes: list[str]) -> None:
     assert makes == ["Gemm", "Product"]
 
 
-def test_a_program_of_values_is_found_by_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_of_values_is_found_by_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By its values, names included: what graphs of lazy tensors become, and the text of a stage."""
-    options, drafted = Options(runtime="gcc", opt=1), list[int]()
+    options, drafted = Options(runtime="gcc", opt=1, cache_dir=str(tmp_path / "cache")), list[int]()
 
     def loaded_from(spec: str) -> Any:
         LOADED.clear()
