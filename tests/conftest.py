@@ -23,7 +23,7 @@ from caten.runtime.protocol import Runtime
 from daten import settings
 
 OF_VALUES = frozenset(("daten", "frontend", "functions", "gradients", "ops", "tensor"))
-OF_BEHAVIOUR = frozenset(("cli", "compat", "graphs", "kernels", "loop", "runtime", "testing"))
+OF_BEHAVIOUR = frozenset(("cli", "compat", "graphs", "kernels", "loop", "runtime", "schedule", "tensor", "testing"))     # and the files of no folder
 COMPILERS = frozenset(("cc", "gcc", "clang", "zig", "c++", "g++", "nvcc"))
 
 
@@ -97,11 +97,11 @@ def host_runtimes() -> tuple[type[Runtime], ...]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """By day, what is about values is compiled as it is written, in a third of the time: by caten at -O1, by clang and gcc at -O0, unless a test
-    says otherwise; what is about behaviour (options, caches, reports) by clang and gcc at -O0. The nets of tests/nets, and the nightly runs, compile
+    says otherwise; what is about behaviour (options, caches, reports) and the scheduler by clang and gcc at -O0. The nets of tests/nets, and the nightly runs, compile
     as users do; so do tests marked `scheduled`, but for the -O0."""
     folder = item.path.relative_to(Path(__file__).parent).parts[0]
     with pytest.MonkeyPatch.context() as patch:
-        if folder in OF_VALUES | OF_BEHAVIOUR and not item.config.getoption("--nightly"):
+        if (folder in OF_VALUES | OF_BEHAVIOUR or folder.endswith(".py")) and not item.config.getoption("--nightly"):
             for kind in host_runtimes():
                 patch.setattr(kind, "config", {**kind.config, "OPT": replace(kind.config["OPT"], default=0)})
             if folder in OF_VALUES and item.get_closest_marker("scheduled") is None:

@@ -202,7 +202,7 @@ def test_a_wrong_guard_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """Planted fault: the stores of a padded tile stay one short of the edge."""
     right = split.below
     monkeypatch.setattr(split, "below", lambda at, hi, inside: right(at, hi - 1, inside))
-    assert {f.kind for f in faults_in([product()], tmp_path, None, (3,))} == {"wrong"}
+    assert {f.kind for f in faults_in([product()], tmp_path, None, (3,), {"MARCH": "x86_64_v2"})} == {"wrong"}
 
 
 def test_a_compilation_that_never_ends_is_ended_and_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
