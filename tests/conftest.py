@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Generator
 from dataclasses import replace
+from functools import cache
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,11 @@ from caten import api, cores
 from caten.collector import COLLECTIONS
 from caten.functions.op_function import op
 from caten.runtime import discover
+from caten.runtime.protocol import Runtime
 from daten import settings
 
 OF_VALUES = frozenset(("daten", "frontend", "functions", "gradients", "ops", "tensor"))
-OF_BEHAVIOUR = frozenset(("cli", "compat", "graphs", "kernels", "loop", "runtime", "testing"))
+OF_BEHAVIOUR = frozenset(("cli", "compat", "graphs", "kernels", "loop", "runtime", "schedule", "tensor", "testing"))     # and the files of no folder
 COMPILERS = frozenset(("cc", "gcc", "clang", "zig", "c++", "g++", "nvcc"))
 
 
@@ -80,15 +82,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=late)
 
 
+def pytest_collection_finish() -> None:
+    """Twelve thousand tests are millions of objects, which are there to the end: where a test looks for garbage it need not look at them, at half a
+    second each time."""
+    gc.freeze()
+
+
+@cache
+def host_runtimes() -> tuple[type[Runtime], ...]:
+    """The classes of the runtimes whose C compiler's level is lowered by day."""
+    return discover.base("clang"), discover.base("gcc")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """By day, what is about values is compiled as it is written, in a third of the time: by caten at -O1, by clang and gcc at -O0, unless a test
-    says otherwise; what is about behaviour (options, caches, reports) by clang and gcc at -O0. The nets of tests/nets, and the nightly runs, compile
+    says otherwise; what is about behaviour (options, caches, reports) and the scheduler by clang and gcc at -O0. The nets of tests/nets, and the nightly runs, compile
     as users do; so do tests marked `scheduled`, but for the -O0."""
     folder = item.path.relative_to(Path(__file__).parent).parts[0]
     with pytest.MonkeyPatch.context() as patch:
-        if folder in OF_VALUES | OF_BEHAVIOUR and not item.config.getoption("--nightly"):
-            for kind in (type(discover.find("clang")), type(discover.find("gcc"))):
+        if (folder in OF_VALUES | OF_BEHAVIOUR or folder.endswith(".py")) and not item.config.getoption("--nightly"):
+            for kind in host_runtimes():
                 patch.setattr(kind, "config", {**kind.config, "OPT": replace(kind.config["OPT"], default=0)})
             if folder in OF_VALUES and item.get_closest_marker("scheduled") is None:
                 given = [p for p in signature(api.compile).parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD and p.default is not p.empty]

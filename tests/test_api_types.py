@@ -94,8 +94,8 @@ daten.nothing
 
 
 @pytest.fixture(scope="module")
-def checked(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """What mypy says of the three scripts, in an environment in which the package is installed."""
+def checked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """What mypy says of the three scripts, in an environment in which the package is installed. What it knows of NumPy stays in pytest's cache."""
     if importlib.util.find_spec("mypy") is None:
         pytest.skip("mypy is not installed")
     folder = tmp_path_factory.mktemp("user")
@@ -107,8 +107,9 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     (folder / "script.py").write_text(SCRIPT)
     (folder / "script_daten.py").write_text(MODEL)
     (folder / "wrong.py").write_text(WRONG)
+    cache = getattr(request.config, "cache", None)                # None: -p no:cacheprovider
     command = [sys.executable, "-m", "mypy", "--strict", "--python-executable", str(folder / "venv/bin/python"), "--no-error-summary",
-               "--cache-dir", str(folder / "cache"), "script.py", "script_daten.py", "wrong.py"]
+               "--cache-dir", str(folder / "cache" if cache is None else cache.mkdir("types")), "script.py", "script_daten.py", "wrong.py"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env={"PATH": "/usr/bin:/bin"})
     lines = (done.stdout + done.stderr).splitlines()
     return "\n".join([n for n in lines if n.startswith("script")]), "\n".join([n for n in lines if not n.startswith("script")])

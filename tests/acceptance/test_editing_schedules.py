@@ -1,6 +1,7 @@
 """The schedule that was printed, copied into the spec and edited by hand."""
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,16 @@ from command_line import caten
 GEMM = Path(__file__).resolve().parents[2] / "samples" / "gemm.toml"
 
 
+@cache
+def chosen_steps() -> str:
+    """The steps that the compiler chooses for gemm, as it prints them."""
+    printed = caten("schedule", str(GEMM), "-march=x86_64_v3").out
+    return printed[printed.index("\n  (schedule") + 1:].rstrip().removesuffix(")")
+
+
 def edited(folder: Path, old: str = "", new: str = "") -> str:
     """gemm with the schedule that the compiler chose as its own, and one step changed."""
-    printed = caten("schedule", str(GEMM), "-march=x86_64_v3").out
-    steps = printed[printed.index("\n  (schedule") + 1:].rstrip().removesuffix(")")
+    steps = chosen_steps()
     assert old in steps
     (folder / "mine.toml").write_text(f'{GEMM.read_text()}\n[schedule]\ncode = """\n{steps.replace(old, new, 1)}\n"""\n')
     return "mine.toml"

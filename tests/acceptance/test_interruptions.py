@@ -74,7 +74,10 @@ def interrupt(running: subprocess.Popen[str], number: int, group: bool) -> list[
     below = descendants(running.pid)
     begin = time.monotonic()
     (os.killpg if group else os.kill)(running.pid, number)
-    result = finished(running, 20)
+    try:
+        result = finished(running, 20)
+    finally:
+        running.kill()                                # one that heard nothing would keep a core busy for ever
     assert time.monotonic() - begin < SECONDS
     assert "Traceback" not in result.err
     assert not result.out.strip() or result.out == "rendering\n"

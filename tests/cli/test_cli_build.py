@@ -363,7 +363,7 @@ def test_random_command_lines_end_with_a_message(caten: Any, folder: Path) -> No
              "-march=", "-march", "-fstrided=", "-fstrided=A", "-s", "--only", "Gemm", "", "@gemm.toml", "--debug", "4", "--seed", "-1", "--test", "M", "-W",
              "error", "--emit", "c=", "spec,ir", ",", "--diagnostics-format=json", "--", "-x", "lisp", "-g", "-###", "-I", "/dev/null", "/", "a" * 300, "-MD",
              "-MF", "é", "\ud800", "-r", "numpy", "./x.py", "-fno-bounds-check", "cache", "runtimes"]
-    starts = [["-O0"], ["parse", "gemm.toml"], ["render", "-O0", "-"], ["check", "-O0", "axpy.toml"], ["build", "-E", "gemm.toml"],
+    starts = [["-O0"], ["parse", "gemm.toml"], ["render", "-O0", "-"], ["check", "-O0", "axpy.toml"], ["build", "-O0", "-E", "gemm.toml"],
               ["gemm.toml", "-O0", "-###"]]
     texts = ["", "(", "(op X)", "x=1", "(tensor X) (loop Y)", "(composite)"]
     random = Random(7)

@@ -31,12 +31,12 @@ def test_they_pipe_from_any_stage_to_any_later_one(caten: Any) -> None:
 
 
 def test_kernels_of_fusion_pipe(caten: Any) -> None:
-    fused = caten("ir", "gemm.toml", "--fused").out
+    fused = caten("ir", "gemm.toml", "-march=x86-64-v2", "--fused").out
     assert "(group k0 (outer (i M) (j N)) (form contraction)" in fused
     (kernel,) = [line for line in fused.splitlines() if "(group" in line]
     assert kernel in caten("ir", "-", stdin=fused).out
     assert caten("ir", "-", "--fused", stdin=fused).out == caten("ir", "-", stdin=fused).out
-    assert caten("schedule", "-", stdin=fused).out == caten("schedule", "gemm.toml").out
+    assert caten("schedule", "-", stdin=fused).out == caten("schedule", "gemm.toml", "-march=x86-64-v2").out
 
 
 def test_several_specs_are_several_programs(caten: Any) -> None:
@@ -111,10 +111,10 @@ def test_a_schedule_is_replayed(caten: Any, folder: Path) -> None:
 
 
 def test_what_was_printed_is_replayed_as_it_is(caten: Any, folder: Path) -> None:
-    printed = caten("schedule", "gemm.toml").out
+    printed = caten("schedule", "gemm.toml", "-march=x86-64-v2").out
     assert "(stage" in printed
     (folder / "s.lisp").write_text(printed)
-    assert caten("render", "gemm.toml", "-s", "s.lisp").out == caten("render", "gemm.toml").out
+    assert caten("render", "gemm.toml", "-march=x86-64-v2", "-s", "s.lisp").out == caten("render", "gemm.toml", "-march=x86-64-v2").out
 
 
 def test_explain_says_what_was_tried_and_why_it_was_not_taken(caten: Any, nightly: bool) -> None:
@@ -170,22 +170,22 @@ def test_check_reads_the_test_code(caten: Any, folder: Path, old: str, new: str,
     text = (folder / "gemm.toml").read_text()
     assert old in text
     (folder / "wrong.toml").write_text(text.replace(old, new))
-    assert f"[{code}]" in caten("check", "wrong.toml").err
+    assert f"[{code}]" in caten("check", "wrong.toml", "-O1").err
 
 
 def test_the_errors_of_every_file_are_reported(caten: Any, folder: Path) -> None:
     for name, wrong in (("one.toml", "qq"), ("two.toml", "zz")):
         (folder / name).write_text((folder / "gemm.toml").read_text().replace("(aref B p j)", f"(aref B {wrong} j)"))
-    result = caten("check", "one.toml", "gemm.toml", "two.toml")
+    result = caten("check", "one.toml", "gemm.toml", "two.toml", "-O1")
     assert result.code == 1
     assert "one.toml:12:" in result.err
     assert "two.toml:12:" in result.err
     line = next(row for row in result.err.splitlines() if "(aref B qq j)" in row)
     caret = result.err.splitlines()[result.err.splitlines().index(line) + 1]
     assert line[caret.index("^"):].startswith("qq")
-    shown = json.loads(caten("check", "one.toml", "two.toml", "--diagnostics-format=json").err)
+    shown = json.loads(caten("check", "one.toml", "two.toml", "-O1", "--diagnostics-format=json").err)
     assert [(d["file"], d["line"]) for d in shown] == [("one.toml", 12), ("two.toml", 12)]
-    assert json.loads(caten("check", "gemm.toml", "--diagnostics-format=json").err) == []
+    assert json.loads(caten("check", "gemm.toml", "-O1", "--diagnostics-format=json").err) == []
 
 
 @pytest.mark.parametrize(("arguments", "code", "words"), [

@@ -123,7 +123,7 @@ def compare_all(count: int) -> None:
 @pytest.mark.slow
 def test_checks_fail_exactly_when_an_array_would_be_left(nightly: bool) -> None:
     SEEN.clear()
-    compare_all(3000 if nightly else 160)
+    compare_all(3000 if nightly else 100)
     print(dict(SEEN))
     for feature in ("falling loop", "triangular loop", "plain", "if", "where", "gather", "size", "counter", "let", "refused", "guard", "entry", "fails", "passes"):
         assert SEEN[feature], f"no random program had: {feature}"

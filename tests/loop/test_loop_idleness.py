@@ -58,7 +58,7 @@ def test_rows_of_vectors_leave_nothing_to_do(spec: str, sizes: set[str], march: 
 
 
 @pytest.mark.slice(8)
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", [pytest.param(p, id=p.stem, marks=[pytest.mark.nightly] if p.stem == "mlp" else []) for p in SAMPLES])
 @pytest.mark.slow
 def test_what_is_said_to_do_nothing_does_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interpret, "idle_sizes", lambda program, stmts: ())

@@ -58,6 +58,8 @@ def test_hash_order_in_the_output_is_seen(tmp_path: Path) -> None:
         done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT / 'src'}", "PYTHONHASHSEED": str(seed)},
                               capture_output=True, text=True, check=True)
         texts.add(done.stdout)
+        if len(texts) > 1:
+            break
     assert len(texts) > 1
 
 

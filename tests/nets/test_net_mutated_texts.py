@@ -35,7 +35,7 @@ def found(originals: list[str], seed: int, count: int, make: Callable[[str], Non
 
 
 def test_mutated_texts_through_the_pipeline(originals: list[str], nightly: bool) -> None:
-    codes, faults = found(originals, seed := 5, 30_000 if nightly else 60)
+    codes, faults = found(originals, seed := 5, 30_000 if nightly else 40)
     assert not faults, f"seed {seed}, {len(faults)} faults: {faults[0]}"
     assert codes["ok"] > 3, codes
     assert len(codes) > (5 if nightly else 3), codes

@@ -19,7 +19,7 @@ from caten.tensor.values import TensorProgram
 ENTRIES = {e.name: e for e in library.entries()}
 MACHINES = ("x86-64-v4", "x86-64-v3", "x86-64-v2")
 OURS = ("E47", "E48", "E94", "E99")                # what a verifier says, and faults
-LONG = ("fft", "svd", "lstsq", "eig", "polyfit", "pinv")       # these take long; one instance of each
+LONG = ("fft", "svd", "lstsq", "eig", "polyfit", "pinv", "tensorinv")       # these take long; one instance of each
 # An operator, its instance, a machine and whether on threads: what was refused once.
 FOUND = [("matmul_int4", "", "x86-64-v3", "0"), ("interp", "x=float16[A] xp=float16[N] fp=float16[N]", "x86-64-v3", "0"),
          ("im2col", "x=float32[N,C,H,W]", "x86-64-v2", "1"), ("tensorinv", "x=float64[A,B,C] ind=1", "x86-64-v4", "1"),
@@ -45,7 +45,7 @@ def refusals(entry: library.Entry, own: Options) -> Iterator[str]:
             yield f"{entry.name} {own.instances} {own.config}: {problem}"
 
 
-@pytest.mark.parametrize(("name", "instance", "march", "threads"), FOUND, ids=[name for name, *_ in FOUND])
+@pytest.mark.parametrize(("name", "instance", "march", "threads"), [pytest.param(*row, id=row[0], marks=[pytest.mark.nightly] if row[0] in LONG else []) for row in FOUND])
 def test_what_was_refused_once(name: str, instance: str, march: str, threads: str) -> None:
     of = (replace(read_instance(instance), of=name),) if instance else ()
     assert not [*refusals(ENTRIES[name], Options(config=(("MARCH", march), ("OMP", threads)), instances=of))]

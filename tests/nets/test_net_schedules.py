@@ -40,7 +40,7 @@ from caten.semantics import comparison, interpret, oracle
 from caten.testing import data, sizes_and_scalars
 
 SAMPLES = sorted((Path(__file__).resolve().parents[2] / "samples").glob("*.toml"))
-SLICE, NIGHTLY, BATCH = 60, 3000, 60
+SLICE, NIGHTLY, BATCH = 40, 3000, 40
 MOST_STEPS, TRIES, SECONDS = 8, 30, 10.0                 # taken, and tried; of one step
 MOST_STORES, MOST_TILE, MOST_ELEMENTS = 300, 1024, 40_000       # of a program that is gone on with, and of its loops; of the arrays of a call
 COMPILERS = (("gcc", {"OPT": "1", "OMP": "1"}), ("clang", {"OPT": "1", "OMP": "1"}))

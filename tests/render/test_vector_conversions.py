@@ -33,7 +33,7 @@ def test_no_step_is_more_than_a_doubling() -> None:
             assert all(a in (b, 2 * b) or b == 2 * a for a, b in itertools.pairwise(widths))
 
 
-@pytest.mark.slice(5)
+@pytest.mark.slice(8)
 @pytest.mark.parametrize("march", MARCHES)
 @pytest.mark.parametrize("lanes", [4, 8, 16, 32])
 @pytest.mark.parametrize("compiler", list(COMPILERS))

@@ -36,7 +36,7 @@ def small_parts() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> compiler.Built:
-    return compiler.build([read(TEXT)], replace(options_of("compile", config={"OPT": 0}), cache_dir=tmp_path_factory.mktemp("cache")))
+    return compiler.build([read(TEXT)], replace(options_of("compile", config={"OPT": 0}, opt=1), cache_dir=tmp_path_factory.mktemp("cache")))
 
 
 def results(library: Any) -> list[np.ndarray]:
@@ -67,7 +67,7 @@ def test_the_parts_and_the_whole_compute_the_same(built: compiler.Built, tmp_pat
     assert gcc is not None
     subprocess.run([gcc, "-O1", "-march=native", "-ffp-contract=off", "-Wall", "-Werror", "-Wno-psabi", "-fsyntax-only", str(source)], check=True)
     (tmp_path / "step.lisp").write_text(TEXT, "utf-8")
-    whole = caten.compile(tmp_path / "step.lisp", runtime="gcc")
+    whole = caten.compile(tmp_path / "step.lisp", runtime="gcc", opt=1)
     parted = built.runtime.load(built.artifact, built.manifest)
     for one, other in zip(results(whole), results(parted), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
@@ -91,7 +91,7 @@ def test_small_files_are_one_part(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_library_is_the_same_on_one_core(built: compiler.Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cores, "available", lambda: 1)
-    alone = compiler.build([read(TEXT)], replace(options_of("compile", config={"OPT": 0}), cache_dir=tmp_path))
+    alone = compiler.build([read(TEXT)], replace(options_of("compile", config={"OPT": 0}, opt=1), cache_dir=tmp_path))
     assert not alone.from_cache
     assert alone.artifact.read_bytes() == built.artifact.read_bytes()
 

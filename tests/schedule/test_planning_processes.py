@@ -53,8 +53,15 @@ def patient(monkeypatch: pytest.MonkeyPatch, start: str = planning_processes.STA
     monkeypatch.setattr(planning_processes, "START", start)
 
 
-def test_all_processes_plan_as_one_does(monkeypatch: pytest.MonkeyPatch, nightly: bool) -> None:
-    alone, said, taken = scheduled(monkeypatch, 1)
+@pytest.fixture(scope="module")
+def by_one() -> tuple[str, list[str], list[str]]:
+    """What one process makes."""
+    with pytest.MonkeyPatch.context() as patch:
+        return scheduled(patch, 1)
+
+
+def test_all_processes_plan_as_one_does(by_one: tuple[str, list[str], list[str]], monkeypatch: pytest.MonkeyPatch, nightly: bool) -> None:
+    alone, said, taken = by_one
     assert not taken
     patient(monkeypatch)
     for count in (2, 4) if nightly else (2,):
@@ -72,8 +79,8 @@ def test_all_processes_plan_as_one_does(monkeypatch: pytest.MonkeyPatch, nightly
                                    # it plans nothing
                                    "import pickle, sys; pickle.dump(None, sys.stdout.buffer); sys.stdout.flush()\n"
                                    "while pickle.load(sys.stdin.buffer): pickle.dump(None, sys.stdout.buffer); sys.stdout.flush()"])
-def test_what_a_process_does_not_plan_is_planned_here(monkeypatch: pytest.MonkeyPatch, start: str) -> None:
-    alone, said, _ = scheduled(monkeypatch, 1)
+def test_what_a_process_does_not_plan_is_planned_here(by_one: tuple[str, list[str], list[str]], monkeypatch: pytest.MonkeyPatch, start: str) -> None:
+    alone, said, _ = by_one
     patient(monkeypatch, start.replace("{", "{{").replace("}", "}}"))
     text, log, taken = scheduled(monkeypatch, 2)
     assert not taken

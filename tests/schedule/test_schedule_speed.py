@@ -20,7 +20,7 @@ RATIO = 5                       # at least; on machines with vectors and fma it 
 def compiled(opt: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("CATEN_CACHE_DIR", str(tmp_path / "cache"))
     try:
-        return caten.compile(GEMM, opt=opt)
+        return caten.compile(GEMM, opt=opt, config={"OPT": 3})
     except ToolError as missing:
         pytest.skip(str(missing))
 

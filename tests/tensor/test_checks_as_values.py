@@ -70,7 +70,7 @@ RAISED = {
         ["(define v0 (compute f32 ((i N)) (where (and (<= 0 (read k i)) (< (read k i) N)) (read x (read k i)) 0.0)))"]),
     "an affine index under a condition that reads": (
         "(for i 0 N 1 serial (setf (aref y i) (where (<= 1 i) (aref x (- (aref k (- i 1)) 1)) 0.0)))", [
-            "(define v0 (reduce bool () ((p N)) or (<= 1 p) (or (< (- (where (<= 1 p) (read k (- p 1)) 0) 1) 0) (<= N (- (where (<= 1 p) (read k (- p 1)) 0) 1)))))",
+            "(define v0 (reduce bool () ((p N)) or (<= 1 p) (let ((t0 (- (where (<= 1 p) (read k (- p 1)) 0) 1))) (or (< t0 0) (<= N t0)))))",
             "(define v1 (compute f32 ((i N)) (where (<= 1 i) (read x (inside (- (where (<= 1 i) (read k (- i 1)) 0) 1) N @1)) 0.0)))",
             "(fail-if (read v0) @1)"]),
     "an element that nothing needs": ("(for i 0 N 1 serial (setf (aref y i) (aref x (aref k i))) (setf (aref y i) 1.0))", [

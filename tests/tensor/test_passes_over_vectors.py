@@ -3,6 +3,8 @@ written."""
 from __future__ import annotations
 
 import warnings
+from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,10 +47,10 @@ OPERATORS: dict[str, tuple[list[str], list[str], str, tuple[int, int], tuple[int
 THREADS = {"one thread": Options(opt=1), "threads": Options(opt=1, config=(("OMP", "1"),))}
 
 
-def spec_of(name: str) -> str:
+def spec_of(name: str, called: str = "Vectors") -> str:
     inputs, outputs, code, *_ = OPERATORS[name]
     lists = [", ".join([f'"{each}"' for each in signature]) for signature in (inputs, outputs)]
-    return (f'[composite]\nname = "Vectors"\ninputs = [{lists[0]}]\noutputs = [{lists[1]}]\n'
+    return (f'[composite]\nname = "{called}"\ninputs = [{lists[0]}]\noutputs = [{lists[1]}]\n'
             f'[implementation]\nlang = "python"\ncode = """\n{code}\n"""\n')
 
 
@@ -121,11 +123,18 @@ def with_specials(x: np.ndarray) -> list[np.ndarray]:
     return [*made, masked, *[np.full_like(x, each) for each in (np.inf, -np.inf, np.nan, 0.0)]]
 
 
+@cache
+def together(opt: int, threads: str) -> list[Any]:
+    """All operators as one library."""
+    names = [f"V{n}" for n in range(len(OPERATORS))]
+    made = caten.compile([spec_of(name, called) for name, called in zip(OPERATORS, names, strict=True)], opt=opt, config=dict(THREADS[threads].config))
+    return [made[called] for called in names]
+
+
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("name", OPERATORS)
 def test_the_numbers_of_the_loops_as_written(name: str, threads: str) -> None:
-    config = dict(THREADS[threads].config)
-    plain, fast = caten.compile(spec_of(name), opt=0), caten.compile(spec_of(name), opt=2, config=config)
+    plain, fast = [library[list(OPERATORS).index(name)] for library in (together(0, "one thread"), together(2, threads))]
     for n in (0, 1, 2, 15, 16, 17, 1000)["np.roll" in spec_of(name):]:             # which has a first element
         first, *others = arguments(name, n)
         for x in [first, *(with_specials(first) if n > 1 else [])]:

@@ -145,9 +145,7 @@ def show(node: Node, width: int = 110) -> str:
     def fmt(form: Any, indent: int) -> str:
         if isinstance(form, str):
             return form
-        line = flat(form)
-        blocky = _has_block(form)
-        if not blocky and len(line) + indent <= width:
+        if not _has_block(form) and len(line := flat(form)) + indent <= width:
             return line
         if not form:
             return "()"

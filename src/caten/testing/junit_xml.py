@@ -47,4 +47,4 @@ def _case(case: JunitCase) -> TestCase:
 
 def _clean(text: str) -> str:
     """Without the control characters that XML forbids."""
-    return "".join([c if c.isprintable() or c == "\n" else " " for c in text])
+    return text if text.isprintable() else "".join([c if c.isprintable() or c == "\n" else " " for c in text])
