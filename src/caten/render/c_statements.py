@@ -1,7 +1,7 @@
 """The statements of one kernel in C."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
@@ -38,6 +38,7 @@ from .code import Code
 from .common_subexpressions import repeated_parts
 from .linear_offsets import product
 from .lines import Lines
+from .long_kernels import Call
 from .scratch_memory import ALIGNMENT, Layout, is_in_scratch
 from .source_locations import SourceLocations
 from .vector_transposes import transposed
@@ -58,6 +59,7 @@ class KernelBody(Lines):
     file: str = ""
     declares_in_for: bool = True                    # may the head of a loop declare its variable?
     auto_vectorizes: bool = False                     # does the C compiler vectorise loops, and not always correctly?
+    calls: Mapping[tuple[Stmt, ...], Call] = field(default_factory=dict)      # versions that are functions of their own
     fails: bool = False
 
     def __post_init__(self) -> None:
@@ -198,7 +200,7 @@ class KernelBody(Lines):
                 self.block(stmt.then)
             return
         with self.braces(f"{head} ({self.expressions.text(stmt.cond)})", "}"), self.expressions.given(stmt.cond):
-            self.block(stmt.then)
+            self._arm(stmt.then)
         match stmt.otherwise:
             case ():
                 return
@@ -208,7 +210,17 @@ class KernelBody(Lines):
             case _:
                 self.lines.pop()
                 with self.braces("} else"):
-                    self.block(stmt.otherwise)
+                    self._arm(stmt.otherwise)
+
+    def _arm(self, stmts: tuple[Stmt, ...]) -> None:
+        """One side of a branch, or a call of the function that it is."""
+        call = self.calls.get(stmts)
+        if call is None:
+            self.block(stmts)
+            return
+        self.expressions.used |= dict.fromkeys(call.arguments)
+        passed = [name if name == "ct_scratch" else self.expressions.names.of(name) for name in call.arguments]
+        self.line(f"{call.function}({', '.join(passed)});")
 
     def _fail(self, row: int) -> None:
         if self._label is None:
