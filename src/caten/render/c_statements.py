@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ..core.dtypes import DTYPES
 from ..core.expr import Const, Expr, Var, index
-from ..core.node import Node, substitute
+from ..core.node import Node, substitute, unique_in
 from ..core.program import At
 from ..errors import error
 from ..loop.early_exit import leaving_condition
@@ -70,15 +70,17 @@ class KernelBody(Lines):
         self._position: At | None = None
         self._outside = frozenset(self.expressions.views)      # arrays of the caller, and those between kernels
         self._widths = registers.vector_widths(self.kernel)
-        self._read: set[str] = set()
-        for node in self.kernel.unique():
-            read: list[Node] = [node.value] if isinstance(node, (Setf, Incf, Transpose)) else []
+        nodes = list(self.kernel.unique())
+        read: list[Node] = []                       # expressions whose values are needed
+        for node in nodes:
+            if isinstance(node, (Setf, Incf, Transpose)):
+                read.append(node.value)
             if isinstance(node, (Aref, Vref, For, If, Let, Local)):
                 read += [i for i in node.children if isinstance(i, Expr)]
-            for expr in read:
-                self._read |= {n.name if isinstance(n, Var) else n.buffer
-                               for n in expr.unique() if isinstance(n, (Var, Aref, Vref))}
-        self.fails = any(isinstance(n, Fail) for n in self.kernel.unique())
+        self._read = {n.name if isinstance(n, Var) else n.buffer
+                      for n in unique_in(read) if isinstance(n, (Var, Aref, Vref))}
+        self._divides = any(guarded_divisions.is_division(n) for n in nodes)
+        self.fails = any(isinstance(n, Fail) for n in nodes)
         self._unfenced = False                      # is there a non-temporal store without a fence after it?
         self.block(self.kernel.body)
         self._fence()
@@ -274,7 +276,7 @@ class KernelBody(Lines):
             self._body(loop.replace(body=(*declared, *branch.then)))
 
     def _body(self, loop: For) -> None:
-        if self.auto_vectorizes and guarded_divisions.has_conditional_division(loop):
+        if self.auto_vectorizes and self._divides and guarded_divisions.has_conditional_division(loop):
             self.line(guarded_divisions.KEEP_SCALAR)
         self.block(loop.body)
 

@@ -31,11 +31,13 @@ class Call:
 def versions(kernel: Kernel) -> list[Version]:
     """The versions of a kernel that are functions of their own; none if it is short, may fail, or has locals that
     several of them could use."""
-    if any(isinstance(s, (Let, Local)) for s in kernel.body) or not any(isinstance(s, If) for s in kernel.body) \
-            or _length(kernel) < LONG or any(isinstance(n, Fail) for n in kernel.unique()):
+    branches = [s for s in kernel.body if isinstance(s, If)]
+    if not branches or any(isinstance(s, (Let, Local)) for s in kernel.body):
         return []
-    found = [v for s in kernel.body if isinstance(s, If) for v in _arms(s)]
-    return [v for v in found if _length(Kernel(kernel.name, v.body)) >= LEAST]
+    stmts = list(_statements(kernel.body))
+    if len(stmts) < LONG or any(isinstance(s, Fail) for s in stmts):
+        return []
+    return [v for s in branches for v in _arms(s) if len(list(_statements(v.body))) >= LEAST]
 
 
 def _arms(branch: If) -> Iterator[Version]:
@@ -47,5 +49,10 @@ def _arms(branch: If) -> Iterator[Version]:
             yield Version(None, rest)
 
 
-def _length(kernel: Kernel) -> int:
-    return sum(isinstance(n, Stmt) for n in kernel.unique())
+def _statements(stmts: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """These statements and all in them."""
+    stack = list(stmts)
+    while stack:
+        stmt = stack.pop()
+        yield stmt
+        stack += [c for c in stmt.children if isinstance(c, Stmt)]
