@@ -73,6 +73,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiled_parts, "LEAST", LEAST)
+        patch.setattr(object_files.cores, "available", lambda: 4)                       # as many bundles of kernels
         loaded(STEP, options_in(folder))
     return folder
 
@@ -190,19 +191,46 @@ def test_several_object_files_may_have_the_same_kernel(seen: Seen, options: Opti
     assert_same(library, plain)
 
 
+def test_versions_of_a_long_kernel_are_kept_for_others(seen: Seen, tmp_path: Path) -> None:
+    gemm = (Path(__file__).parents[2] / "samples" / "gemm.toml").read_text("utf-8")
+    options = options_in(tmp_path)
+    draw = np.random.default_rng(1)
+    a, b, c = [draw.standard_normal(shape).astype(np.float32) for shape in ((7, 9), (9, 20), (7, 20))]
+    np.testing.assert_allclose(loaded(gemm, options)(a, b, c.copy()), a @ b + c, rtol=1e-4, atol=1e-4)
+    first = list(seen.compiled)
+    assert len(first) > 4
+    seen.clear()
+    twice = gemm.replace("(incf (aref C i j) (*", "(incf (aref C i j) (* 2.0")
+    np.testing.assert_allclose(loaded(twice, options)(a, b, c.copy()), 2 * a @ b + c, rtol=1e-4, atol=1e-4)
+    assert "ct_gemm_gemm" in seen.compiled                                # it calls other versions, under the same names
+    seen.clear()
+    LOADED.clear()
+    for entry in [tmp_path / "kernels", *[e for e in tmp_path.iterdir() if len(e.name) == 64]]:
+        shutil.rmtree(entry)
+    np.testing.assert_allclose(loaded(gemm, options)(a, b, c.copy()), a @ b + c, rtol=1e-4, atol=1e-4)
+    assert not seen.compiled
+
+
 def test_the_key_of_a_kernel_covers_the_functions_that_it_calls() -> None:
     helpers = {"ct_a": "static float ct_a(float x) { return ct_b(x); }", "ct_b": "static float ct_b(float x) { return x; }", "ct_c": "static int ct_c;"}
     kernel = "static void ct_k(float *p)\n{\n    *p = ct_a(*p);\n}\n"
-    key = compiled_parts.key_of(kernel, helpers)
-    assert compiled_parts.key_of(kernel.replace("ct_k", "ct_other"), helpers | {"ct_c": "static long ct_c;"}) == key
-    assert compiled_parts.key_of(kernel, helpers | {"ct_b": "static float ct_b(float x) { return -x; }"}) != key
-    assert compiled_parts.key_of(kernel.replace("static void", "static int32_t"), helpers) != key
-    assert compiled_parts.key_of(kernel.replace("*p =", "*p +="), helpers) != key
+    key = compiled_parts.key_of(kernel, helpers, {})
+    assert compiled_parts.key_of(kernel.replace("ct_k", "ct_other"), helpers | {"ct_c": "static long ct_c;"}, {}) == key
+    assert compiled_parts.key_of(kernel, helpers | {"ct_b": "static float ct_b(float x) { return -x; }"}, {}) != key
+    assert compiled_parts.key_of(kernel.replace("static void", "static int32_t"), helpers, {}) != key
+    assert compiled_parts.key_of(kernel.replace("*p =", "*p +="), helpers, {}) != key
+
+
+def test_the_key_of_a_kernel_covers_its_versions_under_any_name() -> None:
+    kernel = "static void ct_k(float *p)\n{\n    ct_k_v1(p);\n}\n"
+    key = compiled_parts.key_of(kernel, {}, {"ct_k_v1": "12ab"})
+    assert compiled_parts.key_of(kernel.replace("ct_k", "ct_other"), {}, {"ct_other_v1": "12ab"}) == key
+    assert compiled_parts.key_of(kernel, {}, {"ct_k_v1": "34cd"}) != key
 
 
 def test_equal_kernels_of_a_file_are_compiled_once() -> None:
     bodies = [f"static void ct_{name}(float *p)\n{{\n    *p = {value};\n{'    *p += 1;' * 4000}\n}}\n" for name, value in (("a", 1), ("b", 1), ("c", 2))]
-    text = compiled_parts.apart(bodies, ["void ct_x(float *p) { ct_a(p); ct_b(p); ct_c(p); }\n"], lambda k: compiled_parts.key_of(k, {}))
+    text = compiled_parts.apart(bodies, ["void ct_x(float *p) { ct_a(p); ct_b(p); ct_c(p); }\n"], lambda k, keys: compiled_parts.key_of(k, {}, keys))
     assert text is not None
     a, b, c = compiled_parts.kernels_in(text)
     assert a.key == b.key != c.key

@@ -73,6 +73,34 @@ def test_the_parts_and_the_whole_compute_the_same(built: compiler.Built, tmp_pat
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
+def test_versions_of_a_long_kernel_are_functions_of_their_own(tmp_path: Path) -> None:
+    """Each is in one part, is called by the kernel, and computes the same there as in the whole."""
+    gemm = Path(__file__).parents[2] / "samples" / "gemm.toml"
+    made = compiler.build([read(gemm)], replace(options_of("compile", config={"OPT": 0}), cache_dir=str(tmp_path)))
+    functions = re.findall(r"^CT_KERNEL void (ct_gemm_gemm\w*)\(.*\n\{", made.source, re.MULTILINE)
+    *versions, kernel = functions
+    assert len(versions) > 3
+    assert kernel == "ct_gemm_gemm"
+    assert compiled_parts.count(made.source) > 1
+    calls = made.source.rpartition("CT_KERNEL void ct_gemm_gemm(")[2].partition("\n}\n")[0]
+    assert [len(re.findall(rf"\b{name}\(", calls.partition("\n{")[2])) for name in versions] == [1] * len(versions)
+    parted, whole = made.runtime.load(made.artifact, made.manifest), caten.compile(gemm, runtime="gcc")
+    draw = np.random.default_rng(1)
+    for m, k, n in [(9, 5, 1), (9, 20, 1), (5, 9, 3), (5, 300, 300), (7, 9, 20), (1, 300, 300), (70, 260, 300)]:
+        a, b, c = [draw.standard_normal(shape).astype(np.float32) for shape in ((m, k), (k, n), (m, n))]
+        np.testing.assert_allclose(parted(a, b, c.copy()), whole(a, b, c.copy()), rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(parted(a, b, c.copy()), a @ b + c, rtol=1e-4, atol=1e-4)
+
+
+def test_parts_are_of_about_the_same_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled_parts, "LEAST", 10)
+    kernels = ["a" * 9, "b" * 3, "c" * 8, "d" * 4, "e" * 6]
+    assert compiled_parts.divided(kernels, len, 2) == [kernels[:2], kernels[2:]]
+    assert compiled_parts.divided(kernels, len, 9) == [kernels[:1], kernels[1:3], kernels[3:]]
+    assert compiled_parts.divided(kernels[:2], len, 9) == [kernels[:2]]
+    assert compiled_parts.divided([], len, 9) == []
+
+
 def test_no_kernel_is_seen_from_outside(built: compiler.Built) -> None:
     nm = shutil.which("nm")
     assert nm is not None
@@ -83,8 +111,8 @@ def test_no_kernel_is_seen_from_outside(built: compiler.Built) -> None:
 
 
 def test_small_files_are_one_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled_parts, "LEAST", 40_000)
-    source = caten.compile(Path(__file__).parents[2] / "samples" / "gemm.toml").source
+    monkeypatch.setattr(compiled_parts, "LEAST", 20_000)
+    source = caten.compile(Path(__file__).parents[2] / "samples" / "softmax.toml").source
     assert compiled_parts.count(source) == 1
     assert "CT_PART" not in source
 

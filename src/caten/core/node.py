@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import wraps
 from hashlib import blake2b
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast, dataclass_transform, overload
@@ -220,14 +220,7 @@ class Node(metaclass=NodeMeta):
 
     def unique(self) -> Iterator[Node]:
         """Every distinct node below and this one, parents first."""
-        seen, stack = {self}, [self]
-        while stack:
-            node = stack.pop()
-            yield node
-            for child in reversed(node.children):
-                if child not in seen:
-                    seen.add(child)
-                    stack.append(child)
+        return unique_in((self,))
 
     def replace(self, **changes: Any) -> Self:
         """A copy with some fields changed."""
@@ -276,6 +269,19 @@ def _map_tuple(parts: tuple[Any, ...], fn: Callable[[Any], Any]) -> tuple[Any, .
         changed = changed or r is not p
         out.append(r)
     return tuple(out) if changed else parts
+
+
+def unique_in(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Every distinct node below several, and those, parents first."""
+    stack = list(nodes)
+    seen = set(stack)
+    while stack:
+        node = stack.pop()
+        yield node
+        for child in reversed(node.children):
+            if child not in seen:
+                seen.add(child)
+                stack.append(child)
 
 
 def substitute(node: T, mapping: Mapping[Any, Any]) -> T:

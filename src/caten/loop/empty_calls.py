@@ -4,10 +4,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..core.expr import Var, index
+from ..core.node import kept
 from ..core.program import Bind, Program
 from .context import Context
 from .effects import writes
-from .statements import Fail, For, If, Local, Stmt
+from .statements import Fail, For, If, Local, LoopProgram, Stmt
 
 
 def idle_sizes(program: Program, stmts: Sequence[Stmt]) -> tuple[str, ...]:
@@ -16,6 +17,12 @@ def idle_sizes(program: Program, stmts: Sequence[Stmt]) -> tuple[str, ...]:
     arrays = frozenset(program.buffers)
     return tuple([n for n in program.sizes
                   if n not in bound and is_idle(stmts, known.given(Var(n, "i64") <= index(0)), arrays)])
+
+
+@kept
+def idle_sizes_of_kernels(program: LoopProgram) -> tuple[str, ...]:
+    """`idle_sizes` of all kernels."""
+    return idle_sizes(program, [s for k in program.kernels for s in k.body])
 
 
 def is_idle(stmts: Sequence[Stmt], context: Context, arrays: frozenset[str]) -> bool:

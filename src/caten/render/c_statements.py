@@ -1,13 +1,13 @@
 """The statements of one kernel in C."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from ..core.dtypes import DTYPES
 from ..core.expr import Const, Expr, Var, index
-from ..core.node import Node, substitute
+from ..core.node import Node, substitute, unique_in
 from ..core.program import At
 from ..errors import error
 from ..loop.early_exit import leaving_condition
@@ -38,6 +38,7 @@ from .code import Code
 from .common_subexpressions import repeated_parts
 from .linear_offsets import product
 from .lines import Lines
+from .long_kernels import Call
 from .scratch_memory import ALIGNMENT, Layout, is_in_scratch
 from .source_locations import SourceLocations
 from .vector_transposes import transposed
@@ -58,6 +59,7 @@ class KernelBody(Lines):
     file: str = ""
     declares_in_for: bool = True                    # may the head of a loop declare its variable?
     auto_vectorizes: bool = False                     # does the C compiler vectorise loops, and not always correctly?
+    calls: Mapping[tuple[Stmt, ...], Call] = field(default_factory=dict)      # versions that are functions of their own
     fails: bool = False
 
     def __post_init__(self) -> None:
@@ -68,15 +70,17 @@ class KernelBody(Lines):
         self._position: At | None = None
         self._outside = frozenset(self.expressions.views)      # arrays of the caller, and those between kernels
         self._widths = registers.vector_widths(self.kernel)
-        self._read: set[str] = set()
-        for node in self.kernel.unique():
-            read: list[Node] = [node.value] if isinstance(node, (Setf, Incf, Transpose)) else []
+        nodes = list(self.kernel.unique())
+        read: list[Node] = []                       # expressions whose values are needed
+        for node in nodes:
+            if isinstance(node, (Setf, Incf, Transpose)):
+                read.append(node.value)
             if isinstance(node, (Aref, Vref, For, If, Let, Local)):
                 read += [i for i in node.children if isinstance(i, Expr)]
-            for expr in read:
-                self._read |= {n.name if isinstance(n, Var) else n.buffer
-                               for n in expr.unique() if isinstance(n, (Var, Aref, Vref))}
-        self.fails = any(isinstance(n, Fail) for n in self.kernel.unique())
+        self._read = {n.name if isinstance(n, Var) else n.buffer
+                      for n in unique_in(read) if isinstance(n, (Var, Aref, Vref))}
+        self._divides = any(guarded_divisions.is_division(n) for n in nodes)
+        self.fails = any(isinstance(n, Fail) for n in nodes)
         self._unfenced = False                      # is there a non-temporal store without a fence after it?
         self.block(self.kernel.body)
         self._fence()
@@ -198,7 +202,7 @@ class KernelBody(Lines):
                 self.block(stmt.then)
             return
         with self.braces(f"{head} ({self.expressions.text(stmt.cond)})", "}"), self.expressions.given(stmt.cond):
-            self.block(stmt.then)
+            self._arm(stmt.then)
         match stmt.otherwise:
             case ():
                 return
@@ -208,7 +212,17 @@ class KernelBody(Lines):
             case _:
                 self.lines.pop()
                 with self.braces("} else"):
-                    self.block(stmt.otherwise)
+                    self._arm(stmt.otherwise)
+
+    def _arm(self, stmts: tuple[Stmt, ...]) -> None:
+        """One side of a branch, or a call of the function that it is."""
+        call = self.calls.get(stmts)
+        if call is None:
+            self.block(stmts)
+            return
+        self.expressions.used |= dict.fromkeys(call.arguments)
+        passed = [name if name == "ct_scratch" else self.expressions.names.of(name) for name in call.arguments]
+        self.line(f"{call.function}({', '.join(passed)});")
 
     def _fail(self, row: int) -> None:
         if self._label is None:
@@ -262,7 +276,7 @@ class KernelBody(Lines):
             self._body(loop.replace(body=(*declared, *branch.then)))
 
     def _body(self, loop: For) -> None:
-        if self.auto_vectorizes and guarded_divisions.has_conditional_division(loop):
+        if self.auto_vectorizes and self._divides and guarded_divisions.has_conditional_division(loop):
             self.line(guarded_divisions.KEEP_SCALAR)
         self.block(loop.body)
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TypeVar
 
 from ..frozen import frozen
 
-LEAST = 40_000                   # characters of a part: a compiler reads the functions in front of it in each
+T = TypeVar("T")
+LEAST = 20_000                   # characters of a part: a compiler reads the functions in front of it in each
 MOST = 16
 COUNT = re.compile(r"^#define CT_PARTS (\d+)$", re.MULTILINE)
 ENTRIES, END = "#if CT_ENTRIES\n", "#endif\n"
@@ -52,37 +54,54 @@ def count(text: str) -> int:
     return int(found[1]) if found else 1
 
 
-def apart(kernels: Sequence[str], entries: Sequence[str], key: Callable[[str], str]) -> str | None:
+def apart(kernels: Sequence[str], entries: Sequence[str], key: Callable[[str, Mapping[str, str]], str]) -> str | None:
     """Functions of kernels, and the entry points that call them, in parts; the entry points are in the first. None if
-    they are too small for that."""
-    size = sum(map(len, kernels))
-    number = min(size // LEAST, MOST, len(kernels))
-    if number < 2:
+    they are too small for that. `key`: of a function, with the keys of those before it, which it may call."""
+    parts = divided(kernels, len, MOST)
+    if len(parts) < 2:
         return None
-    parts: list[list[str]] = [[] for _ in range(number)]
+    keys: dict[str, str] = {}
+    for kernel in kernels:
+        keys[_name(kernel)] = key(kernel, keys)
+    declared = "".join([_declared(kernel.partition("\n{")[0]) + ";\n" for part in parts for kernel in part])
+    texts = [f"#if CT_IN_PART({n})\n" + "\n".join([f"/* kernel {keys[_name(k)]} */\n{_declared(k)}" for k in part])
+             + END for n, part in enumerate(parts, 1)]
+    return "\n".join([_HEAD.format(count=len(parts)), f"#ifdef CT_PART\n{declared}{END}", *texts,
+                      ENTRIES + "\n".join(entries) + END])
+
+
+def divided(kernels: Sequence[T], length: Callable[[T], int], most: int) -> list[list[T]]:
+    """Kernels in so many parts of about the same length, in order; each part has LEAST characters, if there are as
+    many."""
+    size = sum(map(length, kernels))
+    number = max(1, min(size // LEAST, most))
+    parts: list[list[T]] = [[] for _ in range(number)]
     before = 0
     for kernel in kernels:
-        parts[before * number // size].append(kernel)
-        before += len(kernel)
-    parts = [part for part in parts if part]
-    declared = "".join([_declared(kernel.partition("\n{")[0]) + ";\n" for part in parts for kernel in part])
-    texts = [f"#if CT_IN_PART({n})\n" + "\n".join([f"/* kernel {key(k)} */\n{_declared(k)}" for k in part]) + END
-             for n, part in enumerate(parts, 1)]
-    return "\n".join([_HEAD.format(count=len(parts)), *texts, f"#ifdef CT_PART\n{declared}{END}",
-                      ENTRIES + "\n".join(entries) + END])
+        parts[(2 * before + length(kernel)) * number // (2 * size)].append(kernel)
+        before += length(kernel)
+    return [part for part in parts if part]
 
 
 def _declared(function: str) -> str:
     return "CT_KERNEL" + function.removeprefix("static")
 
 
-def key_of(function: str, helpers: Mapping[str, str]) -> str:
-    """The key of a kernel: a hash of its text without its name, and of the texts of the helpers that it needs."""
+def _name(function: str) -> str:
+    return function.partition("(")[0].split()[-1]
+
+
+def key_of(function: str, helpers: Mapping[str, str], called: Mapping[str, str]) -> str:
+    """The key of a kernel: a hash of its text without its name, and of the texts of the helpers that it needs. The
+    functions `called` stand in it by their keys."""
     head, _, body = function.partition("(")
     needed: set[str] = set()
     todo = [body]
     while todo:
-        words = {w for w in _WORD.findall(todo.pop()) if w in helpers} - needed
+        words = set(_WORD.findall(todo.pop()))
+        if not called.keys().isdisjoint(words):
+            body = _WORD.sub(lambda found: called.get(found[0], found[0]), body)
+        words = {w for w in words if w in helpers} - needed
         needed |= words
         todo += [helpers[w] for w in words]
     digest = hashlib.sha256("\0".join([head.split()[-2], body, *[helpers[n] for n in sorted(needed)]]).encode())

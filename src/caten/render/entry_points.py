@@ -8,7 +8,7 @@ from ..core.expr import Const, Expr, Var, index
 from ..core.program import Buffer, Check, Ensure, Scalar, Size
 from ..loop.affine import linear
 from ..loop.effects import written
-from ..loop.empty_calls import begins_idle, idle_sizes
+from ..loop.empty_calls import begins_idle, idle_sizes_of_kernels
 from ..loop.statements import Kernel, Local, LoopProgram, Repeat
 from .c_expressions import Expressions
 from .c_identifiers import Names, free, symbol
@@ -164,7 +164,7 @@ class EntryPoints:
     def _idle(self, scratch: bool) -> list[str]:
         """An early return for empty calls: they allocate nothing and run no loops."""
         stmts = [s for k in self.program.all(Kernel) for s in k.body]
-        sizes = [n for n in idle_sizes(self.program, stmts) if scratch or not begins_idle(stmts, n)]
+        sizes = [n for n in idle_sizes_of_kernels(self.program) if scratch or not begins_idle(stmts, n)]
         return [f"{INDENT}if ({' || '.join([f'{self.names.of(n)} == 0' for n in sizes])}) return 0;"] if sizes else []
 
     def _kernels(self, declared: bool) -> list[str]:

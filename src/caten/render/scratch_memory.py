@@ -13,7 +13,7 @@ from ..errors import CatenError, error
 from ..frozen import frozen
 from ..loop.affine import Linear, linear
 from ..loop.effects import reads, written
-from ..loop.empty_calls import idle_sizes
+from ..loop.empty_calls import idle_sizes_of_kernels
 from ..loop.statements import For, If, Kernel, Let, Local, LoopProgram, Ref, Stmt
 from .linear_offsets import plus, product, times
 
@@ -147,8 +147,7 @@ def scratch_bytes(program: LoopProgram, parallel: bool | None = None) -> Expr:
     total = layout(program, parallel).total
     if isinstance(total, Const):
         return total
-    idle = [Op("eq", (Var(n, "i64"), index(0)))
-            for n in idle_sizes(program, [s for k in program.all(Kernel) for s in k.body])]
+    idle = [Op("eq", (Var(n, "i64"), index(0))) for n in idle_sizes_of_kernels(program)]
     return Op("where", (reduce(lambda a, b: Op("or", (a, b)), idle), index(0), total)) if idle else total
 
 

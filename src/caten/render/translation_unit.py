@@ -2,11 +2,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 
+from ..core.expr import Expr
 from ..core.program import At, Buffer, Doc, Lines, Scalar, Schedule, Signature, Size, Source
 from ..core.text import flat
-from ..loop.statements import Aref, For, Local, LoopProgram, Vref
+from ..loop.statements import Aref, For, Kernel, Local, LoopProgram, Stmt, Vref
 from . import compiled_parts, definitions
 from .c_expressions import Expressions
 from .c_identifiers import REFERENCE, Names, exports, free, symbol
@@ -17,6 +19,7 @@ from .cache_hints import NON_TEMPORAL_MACROS
 from .cpu_check import CPU_CHECK
 from .entry_points import EntryPoints, escaped
 from .helper_functions import Helpers
+from .long_kernels import Call, versions
 from .scratch_memory import THREADS, layout
 from .source_locations import SourceLocations
 from .unrolling import unroll
@@ -60,8 +63,9 @@ def _texts(style: CTables, programs: Sequence[LoopProgram], taken: Sequence[str]
                       style.vector_bytes)
     used = [prefix + name.removeprefix("ct_") for name in taken]
     found = [_program(style, p, helpers, used, prefix) for p in programs]
-    parts = compiled_parts.apart([k for kernels, _ in found for k in kernels], [entries for _, entries in found],
-                                 lambda k: compiled_parts.key_of(k, helpers.texts)) if style.in_parts else None
+    parts = compiled_parts.apart(
+        [k for kernels, _ in found for k in kernels], [entries for _, entries in found],
+        lambda k, keys: compiled_parts.key_of(k, helpers.texts, keys)) if style.in_parts else None
     return helpers, parts or "\n".join([text for kernels, entries in found for text in (*kernels, entries)]), used
 
 
@@ -89,19 +93,30 @@ def _program(style: CTables, program: LoopProgram, helpers: Helpers, taken: list
     entry = EntryPoints(program, names, helpers, blocks, prefix, style.allocates, style.checks_cpu)
     source = program.first(Source)
     file = escaped(source.file) if source and program.first(Lines) else ""
-    kernels, places = [], program.all(At)
+    kernels: list[str] = []
+    places = program.all(At)
     views, flags, indices = declared_names(style, program)
-    for kernel in program.kernels:
-        own = {n.buffer for n in kernel.unique() if isinstance(n, Aref | Vref)}
+
+    def add(part: Kernel, own: set[str], name: str, given: Expr | None = None,
+            calls: Mapping[tuple[Stmt, ...], Call] | None = None) -> Call:
+        """Add the function of a kernel, or of a version of it, in which this condition holds."""
         # The views get those of the kernel's own arrays, too.
         ex = Expressions(helpers, names, {n: view for n, view in views.items() if n in own}, flags, indices)
-        body = KernelBody(kernel, ex, dict(style.marks), blocks, parallel, style.region,
-                          SourceLocations(places, source), file,
-                          style.declares_in_for, style.auto_vectorizes)
-        name = free(f"{entry.symbol}_{symbol(kernel.name)[3:]}", taken)
+        with nullcontext() if given is None else ex.given(given):
+            body = KernelBody(part, ex, dict(style.marks), blocks, parallel, style.region,
+                              SourceLocations(places, source), file, style.declares_in_for, style.auto_vectorizes,
+                              calls or {})
+        name = free(name, taken)
         taken.append(name)
         # what follows is not from the spec
         kernels.append(entry.kernel(name, body) + ('#line 1 "<generated>"\n' if file else ""))
+        return Call(name, tuple(entry.functions[part.name][1]))
+    for kernel in program.kernels:
+        own = {n.buffer for n in kernel.unique() if isinstance(n, Aref | Vref)}
+        name = f"{entry.symbol}_{symbol(kernel.name)[3:]}"
+        found = versions(kernel) if style.in_parts else []
+        add(kernel, own, name, calls={v.body: add(Kernel(kernel.name, v.body), own, f"{name}_v{n}", v.condition)
+                                      for n, v in enumerate(found, 1)})
     return kernels, entry.text(taken)
 
 

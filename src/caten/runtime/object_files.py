@@ -8,7 +8,8 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from ..render.compiled_parts import LEAST, Kernel, kernels_in, only
+from .. import cores
+from ..render.compiled_parts import Kernel, divided, kernels_in, only
 from . import own_code, toolchain
 from .library_cache import OBJECTS, Cache, key
 from .protocol import CompileRecord, Host
@@ -72,16 +73,9 @@ def _content(entry: Path | None) -> bytes | None:
 
 
 def _bundles(kernels: Sequence[Kernel]) -> list[list[Kernel]]:
-    """Kernels that are compiled together: to start a compiler takes as long as a small kernel."""
-    bundles: list[list[Kernel]] = []
-    size = LEAST
-    for k in kernels:
-        if size >= LEAST:
-            bundles.append([])
-            size = 0
-        bundles[-1].append(k)
-        size += len(k.text)
-    return bundles
+    """Kernels that are compiled together, in one bundle for each core at most: to start a compiler, which reads all
+    helper functions, takes as long as a small kernel."""
+    return divided(kernels, lambda kernel: len(kernel.text), cores.available())
 
 
 def _copy(file: Path, work: Path) -> None:
