@@ -55,7 +55,7 @@ def values(program: TensorProgram) -> list[str]:
 def test_a_product_has_two_products_as_its_gradients() -> None:
     assert values(gradient("return x @ w", "x{float}[M K]; w{float}[K N]")) == [
         "(reduce f32 ((i M) (j K)) ((p N)) add true (* (read grad_y i p) (read w j p)))",
-        "(reduce f32 ((i K) (j N)) ((p M)) add true (* (read grad_y p j) (read x p i)))"]
+        "(reduce f32 ((i K) (j N)) ((p M)) add true (* (read x p i) (read grad_y p j)))"]
 
 
 @pytest.mark.parametrize(("body", "found"), [

@@ -415,15 +415,18 @@ class Context(Valuation):
             return self._with(unreachable=True)
         if any(all(c.linear.is_constant for c in a) for a in possible):
             return self
+        known = self._of_facts("stated", lambda: {c.alternatives for c in self.clauses})
         if len(possible) > 1:
-            return self._with(clauses=(*self.clauses, _clause(possible)))
+            return self if possible in known else self._with(clauses=(*self.clauses, _clause(possible)))
         ranges = dict(self.ranges)
         kept: list[Constraint] = []
         for c in possible[0]:
             if not _tightened(ranges, c):
                 kept.append(c)
-        clauses = (*self.clauses, *[_clause(((c,),)) for c in kept if not c.linear.is_constant])
-        return self._with(ranges=ranges, clauses=clauses, unreachable=self.unreachable
+        new = [_clause(((c,),)) for c in kept if not c.linear.is_constant and ((c,),) not in known]
+        if not new and ranges == self.ranges:
+            return self                    # nested loops state much again
+        return self._with(ranges=ranges, clauses=(*self.clauses, *new), unreachable=self.unreachable
                           or any(lo > hi for lo, hi in ranges.values()))
 
     def _gain(self, stmts: Iterable[Stmt], name: str) -> Linear | None:

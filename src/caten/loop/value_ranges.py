@@ -57,13 +57,8 @@ class Valuation(ABC):
 
     def about(self, atom: Expr) -> list[tuple[int, Clause]]:
         """The clauses in which an atom occurs, with their positions."""
-        found: dict[Expr, list[tuple[int, Clause]]] | None = self.facts.get("about")
-        if found is None:
-            found = self.facts["about"] = {}
-            for numbered in enumerate(self.clauses):
-                for each in numbered[1].atoms:
-                    found.setdefault(each, []).append(numbered)
-        return found.get(atom, [])
+        return self._of_facts(("about", atom), lambda: [numbered for numbered in enumerate(self.clauses)
+                                                        if atom in numbered[1].atoms])
 
     def linear(self, expr: Expr) -> Linear:
         """The affine form of an integer expression's mathematical value. A part that may wrap is an atom."""

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ..core.expr import TRUE, Expr, Op, Var
 from ..core.monoids import identity
 from ..core.node import Node, contains
-from ..core.program import Schedule, Target
+from ..core.program import InOrder, Schedule, Target
 from ..core.unique_names import Names
 from ..loop.bound_tightening import tighten_bounds
 from ..loop.context import Context
@@ -222,6 +222,18 @@ class Lowering(LoopBuilder):
             stmts = (For(name, lo, hi, ONE, "serial", stmts),)
         return stmts
 
+    def start_of(self, e: Expr, total: Read, reduce: Reduce) -> Expr | None:
+        """Where the accumulation of a reduce starts so that it ends at the expression; None if it does not. Where
+        floats are accumulated as written, only x + Σ starts at x."""
+        if e is total:
+            return identity(reduce.fn, reduce.type)
+        match e:
+            case Op(fn, (x, other)) if fn == reduce.fn and other is total and not contains(x, total):
+                return x
+            case Op(fn, (other, x)) if fn == reduce.fn and other is total and not contains(x, total):
+                return x if self.program.first(InOrder) is None else None
+        return None
+
     def total(self, m: Member, value: Compute, total: Read, reduce: Reduce, kept: Sequence[int]) -> tuple[Stmt, ...]:
         """A reduce and the map that reads it. `kept`: the axes of the array that are theirs; the others are at 0."""
         target = self.array(m.name)
@@ -250,20 +262,13 @@ class Lowering(LoopBuilder):
         mine = old[0] if len(old) == 1 and is_identity(old[0], value) and old[0].type == value.type else None
         changes = target in {self.array(r.buffer) for r in reads_of(reduce)}
         if reduce.type == value.type and not changes:
-            if mine is not None and (value.expr is Op(reduce.fn, (mine, total))
-                                     or value.expr is Op(reduce.fn, (total, mine))):
+            starts = self.start_of(value.expr, total, reduce)
+            if mine is not None and starts is mine:
                 self.storage[total.buffer] = Storage("output", target)
                 return accumulate()
-            start: Expr = identity(reduce.fn, value.type)
-            rest = value.expr
-            match value.expr:
-                case Op(fn, args) if fn == reduce.fn and total in args:
-                    other = next((a for a in args if a is not total), total)
-                    if not contains(other, total):
-                        start, rest = other, total
-            if rest is total and (not old or (mine is not None and is_contraction(reduce))):
+            if starts is not None and (not old or (mine is not None and is_contraction(reduce))):
                 self.storage[total.buffer] = Storage("output", target)
-                begin = each(lambda ref, names: (self.store(ref, self.expr(start, names)),))
+                begin = each(lambda ref, names: (self.store(ref, self.expr(starts, names)),))
                 return (*begin, *accumulate())
             if not old and self.is_apart(reduce):
                 self.storage[total.buffer] = Storage("output", target)

@@ -1,0 +1,86 @@
+"""The operands of commutative operators have one order, whichever is written first."""
+from __future__ import annotations
+
+import pytest
+
+from caten import driver, loading
+from caten.core.program import resolve
+from caten.core.text import flat, form_of, read
+from caten.frontend.spec_files import SpecText
+from caten.options import Options
+from caten.tensor.canonical_values import canonical_values
+from caten.tensor.values import Define, Output, TensorProgram
+
+PARAMS = ["A{float}[M K]", "B{float}[K N]", "C{float}[M N]", "D{float}[M N]", "a{float}[M]", "b{float}[N]", "s{float}[]", "n{int}[M N]", "k{int}[M N]"]
+PAIRS = {
+    "a bias behind or in front": ("A @ B + b", "b + A @ B"),
+    "a constant factor": ("np.exp(C) * 2", "2 * np.exp(C)"),
+    "a constant summand": ("np.sqrt(C) + 1", "1 + np.sqrt(C)"),
+    "two parameters": ("C * D", "D * C"),
+    "a parameter in two places": ("C * D + C", "C + D * C"),
+    "a residual": ("np.tanh(A @ B) + C", "C + np.tanh(A @ B)"),
+    "a row and a column": ("a[:, None] + b[None, :]", "b[None, :] + a[:, None]"),
+    "maxima": ("np.maximum(C, np.minimum(D, 0))", "np.maximum(np.minimum(0, D), C)"),
+    "two functions of one array": ("np.sin(C) * np.exp(C)", "np.exp(C) * np.sin(C)"),
+    "sums of two arrays": ("C * C.sum(axis=1)[:, None] * D.sum(axis=1)[:, None]", "D.sum(axis=1)[:, None] * (C.sum(axis=1)[:, None] * C)"),
+    "neighbours": ("C[:, 1:] * C[:, :-1]", "C[:, :-1] * C[:, 1:]"),
+    "equal parts under other operators": ("np.exp(C + D) / (1 + np.exp(D + C))", "np.exp(D + C) / (np.exp(C + D) + 1)"),
+    "integers": ("np.where((n & k) + n * 3 > 5, C, D)", "np.where(3 * n + (k & n) > 5, C, D)"),
+    "conditions": ("np.where((C > 0) & (D < 1), C, D)", "np.where((D < 1) & (C > 0), C, D)"),
+    "equality": ("np.where(n == k, C, D)", "np.where(k == n, C, D)"),
+    "operands of a contraction": ("np.einsum('ik,kj->ij', A, B)", "np.einsum('kj,ik->ij', B, A)"),
+}
+
+
+OPTIONS = Options()
+
+
+def program(line: str, options: Options) -> TensorProgram:
+    inputs = ", ".join([f'"{p}"' for p in PARAMS if p.partition("{")[0] in line])
+    spec = f'[composite]\nname = "Pair"\ninputs = [{inputs}]\noutputs = ["Y{{float}}[...]"]\n[implementation]\nlang = "python"\ncode = """\nreturn {line}\n"""\n'
+    (loaded,) = loading.load_programs(SpecText("pair.toml", spec, "toml"), options)
+    made = driver.advance(loaded, "tensor", options)
+    assert isinstance(made, TensorProgram)
+    return made
+
+
+def values(line: str, options: Options = OPTIONS) -> list[str]:
+    return [flat(form_of(c)) for c in program(line, options).clauses if isinstance(c, Define | Output)]
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_both_orders_are_the_same_values(name: str) -> None:
+    first, second = PAIRS[name]
+    assert values(first) == values(second)
+
+
+def test_where_floats_are_added_in_order_a_sum_starts_at_nothing() -> None:
+    """As in NumPy: what is added to a sum is added behind it."""
+    in_order = Options(in_order=True)
+    first = values("A @ B + b", in_order)
+    assert first == values("b + A @ B", in_order)
+    assert first[0] == "(define v0 (compute f32 ((i M) (j N)) 0.0))"
+    assert first[2] == "(define v2 (compute f32 ((i M) (j N)) (+ (read v1 i j) (read b j))))"
+
+
+def test_a_difference_and_a_quotient_have_their_order() -> None:
+    assert values("C - D") != values("D - C")
+    assert values("C / D") != values("D / C")
+
+
+@pytest.mark.parametrize(("rows", "order"), [("M", ("(< i N)", "(read X")), ("N", ("(read X", "(< i N)"))])
+def test_a_condition_stays_before_what_it_guards(rows: str, order: tuple[str, str]) -> None:
+    """An array of N rows has none at the indices from N to M."""
+    text = (f"(tensor T (size M) (size N) (size K) (buffer X f32 (N K) (0 1) in) (buffer y f32 ({rows}) (0) out) "
+            f"(define v0 (reduce f32 ((i {rows})) ((p K)) add (and (< i N) (< 0.0 (read X i p))) 1.0)) (output y v0))")
+    (define,) = canonical_values(resolve(read(text)[0])).all(Define)
+    shown = flat(form_of(define))
+    assert shown.index(order[0]) < shown.index(order[1])
+
+
+def test_a_part_that_occurs_several_times_prints_once() -> None:
+    made = program("(np.sin(C) * 2 + 1) * (np.sin(C) * 2 + 1)", OPTIONS)
+    (define,) = made.all(Define)
+    text = flat(form_of(define))
+    assert text == "(define v0 (compute f32 ((i M) (j N)) (let ((t0 (+ (* (sin (read C i j)) 2.0) 1.0))) (* t0 t0))))"
+    assert flat(form_of(read(text)[0])) == text
