@@ -23,7 +23,7 @@ from caten.runtime.protocol import Runtime
 from daten import settings
 
 OF_VALUES = frozenset(("daten", "frontend", "functions", "gradients", "ops", "tensor"))
-OF_BEHAVIOUR = frozenset(("cli", "compat", "graphs", "kernels", "loop", "runtime", "schedule", "tensor", "testing"))     # and the files of no folder
+OF_BEHAVIOUR = frozenset(("cli", "compat", "graphs", "kernels", "loop", "runtime", "schedule", "testing"))     # and the files of no folder
 COMPILERS = frozenset(("cc", "gcc", "clang", "zig", "c++", "g++", "nvcc"))
 
 

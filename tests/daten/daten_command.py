@@ -17,10 +17,11 @@ from daten import cli, settings
 def daten(*words: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
     """The command in this process, with its streams and its exit code."""
     before = settings.options()
-    out, err = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True), io.StringIO()
+    written, err = io.BytesIO(), io.StringIO()
+    out = io.TextIOWrapper(written, "utf-8", write_through=True)
     with contextlib.chdir(cwd), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), mock.patch.object(sys, "argv", ["daten", *words]), \
             mock.patch.object(sys, "stdin", io.StringIO(stdin)), mock.patch.object(diagnostic_lines, "PROGRAM", [*diagnostic_lines.PROGRAM]), \
             pytest.raises(SystemExit) as end:
         cli.main()
     settings._CURRENT[:] = [before]
-    return subprocess.CompletedProcess(words, int(end.value.code or 0), out.buffer.getvalue().decode(), err.getvalue())     # type: ignore[attr-defined]   # it is the BytesIO from above
+    return subprocess.CompletedProcess(words, int(end.value.code or 0), written.getvalue().decode(), err.getvalue())

@@ -76,11 +76,3 @@ def test_a_condition_stays_before_what_it_guards(rows: str, order: tuple[str, st
     (define,) = canonical_values(resolve(read(text)[0])).all(Define)
     shown = flat(form_of(define))
     assert shown.index(order[0]) < shown.index(order[1])
-
-
-def test_a_part_that_occurs_several_times_prints_once() -> None:
-    made = program("(np.sin(C) * 2 + 1) * (np.sin(C) * 2 + 1)", OPTIONS)
-    (define,) = made.all(Define)
-    text = flat(form_of(define))
-    assert text == "(define v0 (compute f32 ((i M) (j N)) (let ((t0 (+ (* (sin (read C i j)) 2.0) 1.0))) (* t0 t0))))"
-    assert flat(form_of(read(text)[0])) == text

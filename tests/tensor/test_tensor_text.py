@@ -4,9 +4,10 @@ from __future__ import annotations
 import pytest
 
 from caten.core.program import resolve
-from caten.core.text import read
+from caten.core.text import flat, form_of, read
 from caten.errors import CatenError
 from caten.tensor.tensor_verifier import verify
+from caten.tensor.values import Define, TensorProgram
 
 
 @pytest.mark.parametrize(("value", "message"), [
@@ -17,6 +18,37 @@ from caten.tensor.tensor_verifier import verify
 def test_a_value_that_is_none_is_refused(value: str, message: str) -> None:
     with pytest.raises(CatenError, match=message):
         verify(resolve(read(f"(tensor T (size N) (buffer Y f32 (N) (0) out) (define v {value}))")[0]))
+
+
+def program(expr: str) -> TensorProgram:
+    text = f"(tensor T (size N) (buffer t0 f32 (N) (0) in) (buffer Y f32 (N) (0) out) (define v (compute f32 ((i N)) {expr})) (output Y v))"
+    made: TensorProgram = resolve(read(text)[0])
+    verify(made)
+    return made
+
+
+def shown(program: TensorProgram) -> str:
+    (define,) = program.all(Define)
+    return flat(form_of(define.value.to_form()[-1]))       # type: ignore[attr-defined]   # values have one
+
+
+@pytest.mark.parametrize(("written", "printed"), [
+    ("(* (+ (sin (* (read t0 i) 2.0)) 1.0) (+ (sin (* (read t0 i) 2.0)) 1.0))", "(let ((t1 (+ (sin (* (read t0 i) 2.0)) 1.0))) (* t1 t1))"),
+    ("(let ((a (+ (sin (* (read t0 i) 2.0)) 1.0)) (b (* a a))) (- b (exp b)))", "(let ((t1 (+ (sin (* (read t0 i) 2.0)) 1.0)) (t2 (* t1 t1))) (- t2 (exp t2)))"),
+    ("(let ((a (read t0 i))) (* a a))", "(* (read t0 i) (read t0 i))"),                      # short
+    ("(let () 1.0)", "1.0"),
+])
+def test_a_part_that_occurs_several_times_prints_once(written: str, printed: str) -> None:
+    """Its name is that of no array."""
+    made = program(written)
+    assert shown(made) == printed
+    assert program(printed) is made
+
+
+@pytest.mark.parametrize("expr", ["(let (a) 1.0)", "(let ((a)) a)", "(let ((a 1.0 2.0)) a)", "(let (((b) 1.0)) 1.0)"])
+def test_a_let_that_names_nothing_is_refused(expr: str) -> None:
+    with pytest.raises(CatenError, match=r"E212: .*malformed \(let …\)"):
+        program(expr)
 
 
 @pytest.mark.parametrize(("clauses", "message"), [

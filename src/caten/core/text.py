@@ -202,7 +202,7 @@ def shared(e: Expr) -> Any:
              and n.written_out >= LEAST_SHARED}
     if not parts:
         return e
-    taken = {n.name for n in e.unique() if isinstance(n, Var)}
+    taken = {part for n in e.unique() for part in n.parts if isinstance(part, str)}      # of variables and arrays
     fresh = (name for name in map("t{}".format, count()) if name not in taken)
     memo: dict[Node, Node] = {}
     bindings: list[tuple[str, Any]] = []

@@ -63,6 +63,7 @@ from .values import (
     operands_of,
     shapes_of,
     whole_operands_of,
+    with_formulas,
 )
 
 
@@ -198,11 +199,10 @@ def _logic(e: Expr, is_total: Callable[[Expr], bool]) -> Expr:
 
 def _mapped(value: Value, change: Callable[[Expr], Expr]) -> Value:
     """A value with its formula and its condition changed, and its extents in affine normal form."""
-    made = {name: change(getattr(value, name)) for name in ("cond", "expr") if hasattr(value, name)}
     axes = {name: tuple([a.replace(extent=canonical(a.extent)) for a in getattr(value, name)])
             for name in ("axes", "over") if hasattr(value, name)}
     shape = {"shape": tuple([canonical(e) for e in value.shape])} if isinstance(value, Scatter) else {}
-    return value.replace(**made, **axes, **shape)
+    return with_formulas(value, change).replace(**axes, **shape)
 
 
 def _as_update(value: Value, onto: frozenset[str]) -> Value:

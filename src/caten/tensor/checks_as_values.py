@@ -16,13 +16,22 @@ from ..core.node import substitute
 from ..core.program import Check, Program
 from ..frozen import frozen
 from .loop_splitting import conjunction
-from .values import Axis, Compute, FailIf, Read, Reduce, ValueTable, reads_of
+from .values import Axis, Compute, FailIf, Read, Reduce, TensorProgram, Value, ValueTable, reads_of
 
 MOST_TOGETHER = 16         # rows of one reduction
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 
 Loops = tuple[tuple[str, Expr], ...]        # name and extent
 Failure = tuple[int, Expr]                 # a row, and when it fails
+NO_CHECK = identity("min", "i64")          # the row where no check fails
+
+
+@frozen
+class Failing:
+    """A condition that a value tests, and the checks that fail where it holds, in order."""
+
+    fails: Expr
+    checks: tuple[FailIf, ...]
 
 
 @frozen
@@ -131,9 +140,34 @@ def _defined(axes: tuple[Axis, ...], cond: Expr, failures: Sequence[Failure], ta
             (name,) = table.define(Reduce("bool", (), axes, "or", cond, fails))
             yield FailIf(Read(name, (), "bool"), row)
             continue
-        least: Expr = identity("min", "i64")
-        for row, fails in reversed(some):
-            least = Op("where", (fails, index(row), least))
-        (name,) = table.define(Reduce("i64", (), axes, "min", cond, least))
+        (name,) = table.define(Reduce("i64", (), axes, "min", cond, first_row(some)))
         for row, _ in some:
             yield FailIf(Op("eq", (Read(name, (), "i64"), index(row))), row)
+
+
+def first_row(failures: Sequence[Failure]) -> Expr:
+    """The row of the first failure whose condition holds, or `NO_CHECK`."""
+    row: Expr = NO_CHECK
+    for number, fails in reversed(failures):
+        row = Op("where", (fails, index(number), row))
+    return row
+
+
+def failures_of(program: TensorProgram, name: str, value: Value) -> list[Failing]:
+    """The conditions that a value tests for checks, in order (what `define_checks` has defined); none if it is read
+    otherwise."""
+    checks = [c for c in program.checks if any(r.buffer == name for r in reads_of(c.cond))]
+    match value:
+        case Reduce("bool", (), _, "or", _, fails) | Compute("bool", (), fails):
+            return [Failing(fails, tuple(checks))] if checks and all(isinstance(c.cond, Read) for c in checks) else []
+        case Reduce("i64", (), _, "min", _, rest) | Compute("i64", (), rest):
+            found: list[Failing] = []
+            while isinstance(rest, Op) and rest.fn == "where":
+                fails, row, rest = rest.args
+                own = tuple([c for c in checks
+                             if isinstance(c.cond, Op) and c.cond.fn == "eq" and c.cond.args[1] is row])
+                if not own:
+                    return []
+                found.append(Failing(fails, own))
+            return found if rest is NO_CHECK and sum([len(f.checks) for f in found]) == len(checks) else []
+    return []

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.expr import FALSE, TRUE, Op, index
+from ..core.expr import FALSE, TRUE, Op
 from ..core.node import substitute
 from ..frozen import frozen
-from .checks_as_values import Failure
+from .checks_as_values import Failure, failures_of
 from .kernels import Group, NestKernel, reads_of_kernel
-from .values import Indexed, Inside, Read, Reduce, Scatter, TensorProgram, reads_of
+from .values import Indexed, Inside, Reduce, Scatter, TensorProgram, reads_of
 
 
 @frozen
@@ -48,36 +48,21 @@ def checks_in_scatters(program: TensorProgram, kernels: Sequence[Group | NestKer
 
 def in_loops_of(scatter: Indexed, name: str, value: Indexed, program: TensorProgram) -> CheckInLoop | None:
     """The failures that a reduction finds, in the loops of a scatter, if these are its loops."""
-    failures = _failures(program, name, value)
-    if not failures or not isinstance(value, Reduce) or not isinstance(scatter, Scatter) or (
-            len(value.over) > len(scatter.axes)):
+    failures = failures_of(program, name, value)
+    if (not failures or any(len(f.checks) > 1 for f in failures) or not isinstance(value, Reduce)
+            or not isinstance(scatter, Scatter) or len(value.over) > len(scatter.axes)):
         return None
     loops = list(zip(value.over, scatter.axes, strict=False))
     read = {r.buffer for r in reads_of(scatter)}
     if any(p.extent is not a.extent for p, a in loops) or any(r.buffer not in read for r in reads_of(value)):
         return None
-    if _rows_of(scatter).isdisjoint([row for row, _ in failures]):
+    if _rows_of(scatter).isdisjoint([f.checks[0].row for f in failures]):
         return None
     new = {p.var: a.var for p, a in loops}
-    return CheckInLoop(name, len(loops), tuple([(row, substitute(
-        fails if value.cond is TRUE else Op("where", (value.cond, fails, FALSE)), new)) for row, fails in failures]))
+    return CheckInLoop(name, len(loops), tuple([(f.checks[0].row, substitute(
+        f.fails if value.cond is TRUE else Op("where", (value.cond, f.fails, FALSE)), new)) for f in failures]))
 
 
 def _rows_of(scatter: Scatter) -> set[int]:
     """The checks of its indices."""
     return {n.row for i in scatter.index for n in i.unique() if isinstance(n, Inside)}
-
-
-def _failures(program: TensorProgram, name: str, value: Indexed) -> list[Failure]:
-    """The rows of the checks that a reduction is made for, in order, and when each fails (`checks_as_values`)."""
-    checks = [c for c in program.checks if any(r.buffer == name for r in reads_of(c.cond))]
-    match value:
-        case Reduce(axes=(), fn="or", expr=fails) if len(checks) == 1 and isinstance(checks[0].cond, Read):
-            return [(checks[0].row, fails)]
-        case Reduce(axes=(), fn="min", expr=least):
-            found: list[Failure] = []
-            while isinstance(least, Op) and least.fn == "where":
-                fails, row, least = least.args
-                found += [(c.row, fails) for c in checks if row is index(c.row)]
-            return found if len(found) == len(checks) else []
-    return []

@@ -15,15 +15,12 @@ It is one reduction, and not several in one loop, because planners give a reduct
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
 
-from ..core.expr import Const, Expr, Op, Var, index
-from ..core.monoids import identity
+from ..core.expr import Expr, Op, Var, index
 from ..core.node import Node, substitute
 from ..core.program import Fusion
 from ..frozen import frozen
-from .checks_as_values import MOST_TOGETHER
+from .checks_as_values import MOST_TOGETHER, Failing, failures_of, first_row
 from .checks_in_scatters import in_loops_of
 from .fusion_requests import names_in, values_asked_for
 from .values import (
@@ -40,24 +37,14 @@ from .values import (
     operands_of,
 )
 
-LEAST = identity("min", "i64")          # where no check fails
-
 
 @frozen
-class _Failing:
-    """A condition in the loops of a check, and the checks that fail where it holds, in order."""
-
-    fails: Expr
-    checks: tuple[FailIf, ...]
-
-
-@dataclass
 class _Check:
     """A value that nothing but checks needs. `number`: its place among the definitions. `needs`: what it waits for."""
 
     number: int
     value: Reduce | Compute
-    failing: list[_Failing]
+    failing: list[Failing]
     needs: frozenset[str]
 
 
@@ -89,33 +76,9 @@ def _checks(program: TensorProgram) -> Iterator[_Check]:
     for n, d in enumerate(program.definitions):
         if not d.names or d.name in needed or not isinstance(d.value, Reduce | Compute) or d.value.axes:
             continue
-        failing = _failing(d.value, [c for c in program.checks if d.name in _read_by(c)])
+        failing = failures_of(program, d.name, d.value)
         if failing and all(in_loops_of(scatter, d.name, d.value, program) is None for scatter in scatters):
             yield _Check(n, d.value, failing, frozenset(operands_of(d.value)) & defined)
-
-
-def _read_by(check: FailIf) -> set[str]:
-    return {n.buffer for n in check.cond.unique() if isinstance(n, Read)}
-
-
-def _failing(value: Reduce | Compute, checks: Sequence[FailIf]) -> list[_Failing]:
-    """The conditions that a value tests, in order; none if the checks ask for something else."""
-    if value.type == "bool" and (isinstance(value, Compute) or value.fn == "or"):
-        return [_Failing(value.expr, tuple(checks))] if checks and all(isinstance(c.cond, Read) for c in checks) else []
-    if value.type != "i64" or (isinstance(value, Reduce) and value.fn != "min"):
-        return []
-    found: list[_Failing] = []
-    numbers: list[Any] = []
-    rest: Expr = value.expr
-    while isinstance(rest, Op) and rest.fn == "where":
-        fails, number, rest = rest.args
-        own = [c for c in checks if isinstance(c.cond, Op) and c.cond.fn == "eq" and c.cond.args[1] is number]
-        if not isinstance(number, Const) or not own:
-            return []
-        found.append(_Failing(fails, tuple(own)))
-        numbers.append(number.value)
-    asked = sum([len(f.checks) for f in found])
-    return found if rest is LEAST and asked == len(checks) and numbers == sorted(numbers) else []
 
 
 def _may_join(run: Sequence[_Check], check: _Check) -> bool:
@@ -152,9 +115,7 @@ def _joined(program: TensorProgram, runs: Sequence[Sequence[_Check]]) -> TensorP
                 fails = substitute(each.fails, _renaming(check.value, run[0].value))
                 row = rows.setdefault(fails, each.checks[0].row)
                 conds |= dict.fromkeys(each.checks, Op("eq", (Read(first, (), "i64"), index(row))))
-        least: Expr = LEAST
-        for fails, row in reversed(rows.items()):
-            least = Op("where", (fails, index(row), least))
+        least = first_row([(row, fails) for fails, row in rows.items()])
         value = run[0].value
         values[first] = (Compute("i64", (), least) if isinstance(value, Compute)
                          else Reduce("i64", (), value.over, "min", value.cond, least))

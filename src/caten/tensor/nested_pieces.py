@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..core.expr import Const, Expr, index
-from .values import Nest, Pieces, Value
+from .values import Pieces, Value, with_formulas
 
 ANY = -float("inf"), float("inf")
 END = index((1 << 63) - 1)                           # beyond every index
@@ -20,11 +20,8 @@ Ranges = Mapping[Expr, tuple[float, float]]          # of an index: the first nu
 
 def without_nested_pieces(value: Value) -> Value:
     """A value whose formula and condition have no pieces that an outer one decides, or could have as its own."""
-    if isinstance(value, Nest):
-        return value
     walk = _Walk()
-    return value.replace(**{name: walk.expr(getattr(value, name), {}) for name in ("cond", "expr")
-                            if hasattr(value, name)})
+    return with_formulas(value, lambda e: walk.expr(e, {}))
 
 
 class _Walk:

@@ -36,12 +36,13 @@ from .values import (
     Scatter,
     TensorProgram,
     Value,
+    formulas_of,
     shapes_of,
+    with_formulas,
 )
 
 KINDS = (Reduce, Scan, Scatter, Nest, Compute)          # of what is read; parameters are last
 TABLE = {fn: n for n, fn in enumerate(OPERATORS)}
-FORMULAS = ("cond", "expr")                             # the fields of a value with its formulas
 LEVELS = 2                                              # how far operands are compared by the values that they read
 
 
@@ -51,47 +52,86 @@ def with_ordered_operands(program: TensorProgram, by_axes: bool) -> TensorProgra
     itself: there the first operand of a sum is where the accumulation starts."""
     if program.first(InOrder) is not None:
         return program
-    order = _Order(program, by_axes)
-    made = [d.replace(value=order.value(d.value)) if d.names else d for d in program.definitions]
+    known = _Known(program)
+    made = [d.replace(value=_ordered(d.value, known, by_axes)) if d.names else d for d in program.definitions]
     return program.replace(clauses=(*program.without(Define).clauses, *made))
 
 
-class _Order:
-    """The order of two operands in one program."""
+def _ordered(value: Value, known: _Known, by_axes: bool) -> Value:
+    """A value with its operands in order."""
+    if not isinstance(value, Indexed):
+        return value
+    order, memo = _Order(value, known, by_axes), dict[Expr, Expr]()
 
-    def __init__(self, program: TensorProgram, by_axes: bool) -> None:
-        self.by_axes = by_axes
+    def go(e: Expr) -> Expr:
+        if e not in memo:
+            made: Expr = e if isinstance(e, Read) else e.map(go)
+            memo[e] = order.of(made) if isinstance(made, Op) and OPERATORS[made.fn].commutative else made
+        return memo[e]
+    return with_formulas(value, go)
+
+
+class _Known:
+    """What the names in a program stand for."""
+
+    def __init__(self, program: TensorProgram) -> None:
         self.parameters = {name: n for n, name in enumerate(program.buffers)}
         self.values = {name: d.value for d in program.definitions for name in d.names}
         self.shapes = {b.name: b.axes for b in program.buffers.values()} | {
             name: shape for d in program.definitions for name, shape in zip(d.names, shapes_of(d.value), strict=True)}
         self.outlines: dict[tuple[Expr, int], Expr] = {}
-        self.extents: dict[str, Expr] = {}              # of the axes of the value at hand
-        self.axes: dict[str, int] = {}                  # the places of axes: of elements, then of terms
-        self.own: frozenset[str] = frozenset()          # axes of elements
 
-    def value(self, value: Value) -> Value:
-        """A value with its operands in order."""
-        if not isinstance(value, Indexed):
-            return value
-        self.axes = {a.name: n for n, a in enumerate(axes_of(value))}
+    def kind(self, name: str) -> int:
+        """The place in `KINDS` of what a name stands for."""
+        value = self.values.get(name)
+        return next((n for n, kind in enumerate(KINDS) if isinstance(value, kind)), len(KINDS))
+
+    def parameters_of(self, e: Expr, levels: int) -> list[int]:
+        """The places of the parameters that are read, by values that are read, too, up to so many levels."""
+        found: list[int] = []
+        for n in e.unique():
+            if isinstance(n, Read) and n.buffer in self.parameters:
+                found.append(self.parameters[n.buffer])
+            elif isinstance(n, Read) and levels > 0:
+                for part in formulas_of(self.values.get(n.buffer)):
+                    found += self.parameters_of(part, levels - 1)
+        return found
+
+    def without_names(self, e: Expr, levels: int) -> Expr:
+        """An expression with one name for all variables, and for arrays what they are: of values their formula, up to
+        so many levels."""
+        known = self.outlines.get((e, levels))
+        if known is None:
+            match e:
+                case Var():
+                    known = e.replace(name="(variable)")
+                case Read(name, index):
+                    value, what = self.values.get(name), str(self.kind(name))
+                    if levels > 0:
+                        parts = [self.without_names(part, levels - 1).digest for part in formulas_of(value)]
+                        what = " ".join([what, getattr(value, "fn", ""), *parts])
+                    known = e.replace(buffer=what, index=tuple([self.without_names(i, levels) for i in index]))
+                case _:
+                    known = e.map(lambda child: self.without_names(child, levels))
+            self.outlines[e, levels] = known
+        return known
+
+
+class _Order:
+    """The order of two operands in the formulas of one value."""
+
+    def __init__(self, value: Indexed, known: _Known, by_axes: bool) -> None:
+        self.known, self.by_axes = known, by_axes
         self.extents = extents_of(axes_of(value))
-        self.own = frozenset(a.name for a in value.axes) if not isinstance(value, Scatter) else frozenset()
-        memo: dict[Expr, Expr] = {}
+        self.places = {a.name: n for n, a in enumerate(axes_of(value))}
+        self.terms = frozenset([a.name for a in axes_of(value)
+                                if isinstance(value, Scatter) or a not in value.axes])
 
-        def go(e: Expr) -> Expr:
-            if e not in memo:
-                made: Expr = e if isinstance(e, Read) else e.map(go)
-                memo[e] = self.ordered(made) if isinstance(made, Op) else made
-            return memo[e]
-        return value.replace(**{name: go(getattr(value, name)) for name in FORMULAS if hasattr(value, name)})
-
-    def ordered(self, e: Op) -> Op:
-        """An operator with its operands in order."""
-        is_of_elements = is_float(e.dtype) or any(isinstance(n, Read) for n in e.unique())
-        if not OPERATORS[e.fn].commutative or not is_of_elements:
+    def of(self, e: Op) -> Op:
+        """A commutative operator with its operands in order."""
+        if not is_float(e.dtype) and not any(isinstance(n, Read) for n in e.unique()):
             return e
-        if e.fn in ("and", "or") and e.dtype == "bool" and not is_total(e, self.extents, self.shapes):
+        if e.fn in ("and", "or") and e.dtype == "bool" and not is_total(e, self.extents, self.known.shapes):
             return e                                    # one may be a condition for what the other reads
         first, second = e.args
         return e.replace(args=(second, first)) if self.is_before(second, first) else e
@@ -99,8 +139,8 @@ class _Order:
     def is_before(self, a: Expr, b: Expr) -> bool:
         """Is an operand before another one, whichever is written first?"""
         criteria: tuple[Callable[[Expr], Any], ...] = (
-            self.is_constant, self.axes_read, self.cost, self.places, self.offsets, self.kind, self.variables,
-            self.outline, self.positions)
+            self.is_constant, self.axes_read, self.cost, self.axes, self.offsets, self.kind, self.variables,
+            self.outline, self.parameters)
         for criterion in criteria:
             x, y = criterion(a), criterion(b)
             if x != y:
@@ -113,15 +153,15 @@ class _Order:
         return isinstance(e, Const)
 
     def axes_read(self, e: Expr) -> int:
-        return -len(self.axes.keys() & e.variables)
+        return -len(self.places.keys() & e.variables)
 
     def cost(self, e: Expr) -> int:
         return cost(e) if e.dtype == "bool" else -cost(e)
 
-    def places(self, e: Expr) -> tuple[int, ...]:
-        """The axes in the order in which the operand has them, by their places; all sums are behind."""
-        return tuple([(self.axes[n.name] if self.by_axes else 0) if n.name in self.own else len(self.axes)
-                      for n in e.unique() if isinstance(n, Var) and n.name in self.axes])
+    def axes(self, e: Expr) -> tuple[int, ...]:
+        """The axes in the order in which the operand has them, by their places; those of terms are behind."""
+        return tuple([len(self.places) if n.name in self.terms else self.places[n.name] if self.by_axes else 0
+                      for n in e.unique() if isinstance(n, Var) and n.name in self.places])
 
     def offsets(self, e: Expr) -> tuple[int, ...]:
         """Of an element: how far its index is from the axes."""
@@ -129,54 +169,14 @@ class _Order:
 
     def kind(self, e: Expr) -> int:
         """Of an element: what it is read from."""
-        return self.kind_of(e.buffer) if isinstance(e, Read) else -1
+        return self.known.kind(e.buffer) if isinstance(e, Read) else -1
 
     def variables(self, e: Expr) -> int:
         return len(e.variables)
 
     def outline(self, e: Expr) -> tuple[int, str]:
         """The operator's place in the table, and a digest of the formula without the names of arrays and axes."""
-        return TABLE[e.fn] if isinstance(e, Op) else -1, self.without_names(e, LEVELS).digest
+        return TABLE[e.fn] if isinstance(e, Op) else -1, self.known.without_names(e, LEVELS).digest
 
-    def positions(self, e: Expr) -> list[int]:
-        """Which parameters are read, by the values that are read, too."""
-        return self.parameters_of(e, LEVELS)
-
-    def parameters_of(self, e: Expr, levels: int) -> list[int]:
-        found: list[int] = []
-        for n in e.unique():
-            if isinstance(n, Read) and n.buffer in self.parameters:
-                found.append(self.parameters[n.buffer])
-            elif isinstance(n, Read) and levels > 0:
-                for part in formulas_of(self.values.get(n.buffer)):
-                    found += self.parameters_of(part, levels - 1)
-        return found
-
-    def kind_of(self, name: str) -> int:
-        """The place in `KINDS` of what a name stands for."""
-        value = self.values.get(name)
-        return next((n for n, kind in enumerate(KINDS) if isinstance(value, kind)), len(KINDS))
-
-    def without_names(self, e: Expr, levels: int) -> Expr:
-        """An expression with one name for all variables, and for arrays what they are: of values their formula, up to
-        so many levels."""
-        known = self.outlines.get((e, levels))
-        if known is None:
-            match e:
-                case Var():
-                    known = e.replace(name="(variable)")
-                case Read(name, index):
-                    value, what = self.values.get(name), str(self.kind_of(name))
-                    if levels > 0:
-                        parts = [self.without_names(part, levels - 1).digest for part in formulas_of(value)]
-                        what = " ".join([what, getattr(value, "fn", ""), *parts])
-                    known = e.replace(buffer=what, index=tuple([self.without_names(i, levels) for i in index]))
-                case _:
-                    known = e.map(lambda child: self.without_names(child, levels))
-            self.outlines[e, levels] = known
-        return known
-
-
-def formulas_of(value: Value | None) -> list[Expr]:
-    """The expressions of a value in index notation."""
-    return [getattr(value, name) for name in FORMULAS if hasattr(value, name)] if isinstance(value, Indexed) else []
+    def parameters(self, e: Expr) -> list[int]:
+        return self.known.parameters_of(e, LEVELS)

@@ -349,7 +349,7 @@ class Execution:
             raise DoesNotFit("the loop that accumulates the element sets it, too, or another one", ref)
         self.note(ref, is_store=True, fn=fn)
         total = self.total(ref, kept, tuple(over), fn, value)
-        cond = conjunction([*self.conds, *[self.domains[n][1] for n in (*kept, *over)]])
+        cond = within(conjunction([self.domains[n][1] for n in (*kept, *over)]), conjunction(self.conds))
         known = self.state.pending.get(ref.buffer)
         if known is not None and (known.fn, known.depth, known.ref) != (fn, depth, ref):
             raise DoesNotFit("different accumulations of the array share a loop", ref)
@@ -419,7 +419,7 @@ class Execution:
         index = tuple([canonical(self.value(i)) for i in ref.index])
         self.note(Aref(name, index, ref.type), is_store=True, fn=fn)
         loops = self.names_of_loops()
-        cond = conjunction([*self.conds, *[self.domains[n][1] for n in loops]])
+        cond = within(conjunction([self.domains[n][1] for n in loops]), conjunction(self.conds))
         self.is_complete(cond, value, *index)
         inside = self.within_bounds(Aref(name, index, ref.type)).index
         if inside != index and any(map(self.gathers, index)):         # it would be stored, for the check reads it, too

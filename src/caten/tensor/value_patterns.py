@@ -14,12 +14,12 @@ from typing import Any
 from ..core.expr import Const, Conversion, Expr, Op, Var
 from ..core.node import substitute
 from ..core.program import Buffer, Require, Scalar
+from ..core.scalars import OPERATORS
 from ..loop.affine import canonical
 from ..loop.context import Context
 from .index_maps import cost
 from .values import Axis, AxisNames, Compute, Inside, Pieces, Read, Reduce, TensorProgram, Value, shapes_of, types_of
 
-COMMUTATIVE = frozenset(("add", "mul", "max", "min", "and", "or", "xor", "eq", "ne"))
 MOST_STEPS = 20_000             # comparisons of nodes for one value; a pattern that needs more does not match
 MOST_ORDERS = 4                 # reduced axes of which all orders are tried
 Bound = dict[str, Any]          # hole -> array name, map, or expression; value of the pattern -> value of the program
@@ -132,7 +132,7 @@ class Pattern:
             case Op(fn, args):
                 if isinstance(other, Op) and other.fn == fn and len(other.args) == len(args):
                     yield from self._each(args, other.args, axes, bound)
-                    if fn in COMMUTATIVE and other.args[0] is not other.args[1]:
+                    if OPERATORS[fn].commutative and other.args[0] is not other.args[1]:
                         yield from self._each(args, (other.args[1], other.args[0]), axes, bound)
             case Conversion(dtype, arg):
                 if type(other) is type(mine) and isinstance(other, Conversion) and other.type == dtype:

@@ -12,9 +12,9 @@ operands is the same object. A part that occurs several times in an expression p
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count
-from typing import Any
+from typing import Any, TypeVar
 
 from ..core.expr import TRUE, Expr, Op, Var
 from ..core.node import Node, kept, substitute
@@ -23,6 +23,7 @@ from ..core.text import shared
 from ..core.unique_names import Names, declared_names
 from ..loop.statements import Address, Aref, For, Stmt
 
+V = TypeVar("V", bound="Value")
 KEPT, REDUCED = "ijklmn", "pqrstu"        # the names of the first axes
 
 
@@ -381,6 +382,19 @@ def shapes_of(value: Value) -> tuple[tuple[Expr, ...], ...]:
 def reads_of(value: Node) -> tuple[Read, ...]:
     """The distinct reads of a value or expression, those inside indices included, in the order of `unique`."""
     return tuple([n for n in value.unique() if isinstance(n, Read)])
+
+
+FORMULAS = ("cond", "expr")               # the fields of a value in index notation with its formulas
+
+
+def formulas_of(value: Value | None) -> list[Expr]:
+    """The condition and the formula of a value in index notation."""
+    return [getattr(value, name) for name in FORMULAS if hasattr(value, name)]
+
+
+def with_formulas(value: V, change: Callable[[Expr], Expr]) -> V:
+    """A value with its condition and its formula changed; a nest as it is."""
+    return value.replace(**{name: change(getattr(value, name)) for name in FORMULAS if hasattr(value, name)})
 
 
 @kept
