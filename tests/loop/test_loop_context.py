@@ -51,6 +51,28 @@ def test_loaded_values_say_nothing_of_the_indices_they_were_loaded_from(conditio
     assert not context.equates(["i", "o"])
 
 
+def test_nested_loops_state_no_fact_twice() -> None:
+    """What follows from the size of an array for its rows is stated in each loop that is entered. (On threads, a convolution once had 712 facts, of which
+    18 were different, and took four times as long to plan.)"""
+    text = ("(loop P (size B) (size C) (size H) (size W) (buffer X f32 (B C H W) (0 1 2 3) in) (buffer Y f32 (16 (* C H) W) (0 1 2) inout) (kernel k "
+            "(for t 0 16 1 parallel (for b 0 B 1 serial (for c 0 C 1 serial (for h 0 H 1 serial (for w 0 W 1 serial "
+            "(setf (aref Y t (+ (* H c) h) w) (aref X b c h w)))))))))")
+    program = resolve(read(text)[0])
+    assert isinstance(program, LoopProgram)
+    context = Context.of(program)
+    for loop in loops_in(program):
+        context = context.inside(loop)
+        assert len({c.alternatives for c in context.clauses}) == len(context.clauses)
+        assert context.inside(loop).clauses == context.clauses
+    cond = Var("b", "i64") + Var("c", "i64") < Var("W", "i64")
+    known = context.given(cond)
+    assert known is not context
+    assert known.given(cond) is known
+    either = known.given((Var("b", "i64") < Var("H", "i64")) | (Var("c", "i64") < Var("W", "i64")))
+    assert len(either.clauses) == len(known.clauses) + 1
+    assert either.given((Var("b", "i64") < Var("H", "i64")) | (Var("c", "i64") < Var("W", "i64"))) is either
+
+
 def test_what_a_loop_writes_is_forgotten_in_its_own_bounds_and_nothing_else_matters() -> None:
     n, i = Aref("n", (), "i64"), Var("i", "i64")
     elsewhere, itself = Setf(Aref("y", (i,), "f32"), Const(1.0, "f32")), Setf(n, index(0))

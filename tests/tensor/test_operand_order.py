@@ -76,3 +76,31 @@ def test_a_condition_stays_before_what_it_guards(rows: str, order: tuple[str, st
     (define,) = canonical_values(resolve(read(text)[0])).all(Define)
     shown = flat(form_of(define))
     assert shown.index(order[0]) < shown.index(order[1])
+
+
+@pytest.mark.parametrize(("written", "ordered"), [
+    ("(* (read X i j) (* 2.0 s))", "(* (read X i j) (* s 2.0))"),                                       # constants last
+    ("(+ (read x i) (read X i j))", "(+ (read X i j) (read x i))"),                                     # more axes
+    ("(+ (* (read X i j) (read Z i j)) (exp (read X i j)))", "(+ (exp (read X i j)) (* (read X i j) (read Z i j)))"),      # what costs more
+    ("(* (read X j i) (read X i j))", "(* (read X i j) (read X j i))"),                                 # rows before columns
+    ("(* (read y (+ i 2)) (read y (+ i 1)))", "(* (read y (+ i 1)) (read y (+ i 2)))"),                 # nearer to the start
+    ("(+ (read X i j) (read total i j))", "(+ (read v0 i j) (read X i j))"),                            # values before parameters
+    ("(where (and (< (read k i) N) (<= 0 (read k i))) 1.0 2.0)", "(where (and (<= 0 (read k i)) (< (read k i) N)) 1.0 2.0)"),      # fewer variables
+    ("(* (cos (read X i j)) (sin (read X i j)))", "(* (sin (read X i j)) (cos (read X i j)))"),         # the order of the table
+    ("(* (read Z i j) (read X i j))", "(* (read X i j) (read Z i j))"),                                 # the order of the parameters
+])
+def test_the_order(written: str, ordered: str) -> None:
+    text = (f"(tensor T (size N) (scalar s f32) (buffer X f32 (N N) (0 1) in) (buffer Z f32 (N N) (0 1) in) (buffer x f32 (N) (0) in) (buffer y f32 ((+ N 2)) (0) in) "
+            f"(buffer k i64 (N) (0) in) (buffer Y f32 (N N) (0 1) out) (define total (reduce f32 ((i N) (j N)) ((p N)) add true (* (read X i p) (read Z p j)))) "
+            f"(define v (compute f32 ((i N) (j N)) {written})) (output Y v))")
+    last = canonical_values(resolve(read(text)[0])).all(Define)[-1]
+    assert flat(form_of(last)).endswith(f"((i N) (j N)) {ordered}))")
+
+
+def test_rows_are_before_columns_whatever_the_axes_are_called() -> None:
+    """Before axes have their order: the operand whose sum is its last axis, as A in A @ B, is first."""
+    text = ("(tensor T (size N) (buffer B f32 (N N) (0 1) in) (buffer A f32 (N N) (0 1) in) (buffer Y f32 (N) (0) out) "
+            "(define v (reduce f32 ((i N) (j N)) ((p N)) add true (* (read B p i) (read A j p)))) "
+            "(define w (reduce f32 ((i N)) ((p N)) add true (* (read v p i) (read v p i)))) (output Y w))")
+    first = canonical_values(resolve(read(text)[0])).all(Define)[0]
+    assert flat(form_of(first)) == "(define v0 (reduce f32 ((i N) (j N)) ((p N)) add true (* (read A i p) (read B p j))))"
