@@ -1,4 +1,4 @@
-"""The operands of commutative operators have one order, whichever is written first."""
+"""The operands of commutative operators and of comparisons have one order, whichever is written first."""
 from __future__ import annotations
 
 import pytest
@@ -27,6 +27,9 @@ PAIRS = {
     "equal parts under other operators": ("np.exp(C + D) / (1 + np.exp(D + C))", "np.exp(D + C) / (np.exp(C + D) + 1)"),
     "integers": ("np.where((n & k) + n * 3 > 5, C, D)", "np.where(3 * n + (k & n) > 5, C, D)"),
     "conditions": ("np.where((C > 0) & (D < 1), C, D)", "np.where((D < 1) & (C > 0), C, D)"),
+    "a comparison either way round": ("np.where(C > 0, C, D)", "np.where(0 < C, C, D)"),
+    "one that is true of equal ones": ("np.where(C <= D.sum(axis=1)[:, None], C, D)", "np.where(D.sum(axis=1)[:, None] >= C, C, D)"),
+    "bounds on both sides": ("np.where((0 <= n) & (n < k), C, D)", "np.where((k > n) & (n >= 0), C, D)"),
     "equality": ("np.where(n == k, C, D)", "np.where(k == n, C, D)"),
     "operands of a contraction": ("np.einsum('ik,kj->ij', A, B)", "np.einsum('kj,ik->ij', B, A)"),
 }
@@ -66,6 +69,7 @@ def test_where_floats_are_added_in_order_a_sum_starts_at_nothing() -> None:
 def test_a_difference_and_a_quotient_have_their_order() -> None:
     assert values("C - D") != values("D - C")
     assert values("C / D") != values("D / C")
+    assert values("np.where(C < D, C, D)") != values("np.where(D < C, C, D)")
 
 
 @pytest.mark.parametrize(("rows", "order"), [("M", ("(< i N)", "(read X")), ("N", ("(read X", "(< i N)"))])

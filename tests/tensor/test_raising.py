@@ -66,15 +66,15 @@ RAISED = [
     (EXTREME.format("-inf", "0", "(> (aref C i j) (aref best))"),
      ["(define v0 (reduce f32 ((i N)) ((p M)) max true (where (= (read C p i) (read C p i)) (read C p i) -inf)))",
       "(define v1 (reduce i64 ((i N)) ((p M)) min (= (read C p i) (read v0 i)) p))",
-      "(define v2 (compute f32 ((i N)) (cast f32 (where (> (read v0 i) -inf) (read v1 i) 0))))"]),
+      "(define v2 (compute f32 ((i N)) (cast f32 (where (< -inf (read v0 i)) (read v1 i) 0))))"]),
     (EXTREME.format("1.0", "K", "(>= (aref best) (aref C i j))"),
      ["(define v0 (reduce f32 ((i N)) ((p M)) min true (where (= (read C p i) (read C p i)) (read C p i) inf)))",
       "(define v1 (reduce i64 ((i N)) ((p M)) max (= (read C p i) (read v0 i)) p))",
-      "(define v2 (compute f32 ((i N)) (cast f32 (where (and (/= (read v1 i) -9223372036854775808) (>= 1.0 (read v0 i))) (read v1 i) K))))"]),
+      "(define v2 (compute f32 ((i N)) (cast f32 (where (and (/= (read v1 i) -9223372036854775808) (<= (read v0 i) 1.0)) (read v1 i) K))))"]),
     (EXTREME.format("-inf", "7", "(and (not (isnan (aref best))) (or (isnan (aref C i j)) (> (aref C i j) (aref best))))"),
      ["(define v0 (reduce f32 ((i N)) ((p M)) max true (read C p i)))",
       "(define v1 (reduce i64 ((i N)) ((p M)) min (or (= (read C p i) (read v0 i)) (isnan (read C p i))) p))",
-      "(define v2 (compute f32 ((i N)) (cast f32 (where (and (or (> (read v0 i) -inf) (isnan (read v0 i))) (not (isnan -inf))) (read v1 i) 7))))"]),
+      "(define v2 (compute f32 ((i N)) (cast f32 (where (and (or (< -inf (read v0 i)) (isnan (read v0 i))) (not (isnan -inf))) (read v1 i) 7))))"]),
     # an array between nests has the order of axes of the map that reads it
     ("""(local t f32 (N M) scratch) (for j 0 N 1 serial (for i 0 M 1 serial (setf (aref t j i) (exp (aref C i j)))))
        (for j_2 0 N 1 serial (for i_2 0 M 1 serial (incf (aref y j_2) (aref t j_2 i_2))))

@@ -222,6 +222,8 @@ OPERATORS: dict[str, Operator] = {row.name: row for row in (
 COMPARISONS: tuple[str, ...] = tuple([row.name for row in OPERATORS.values() if row.gives == "bool" and row.arity == 2])
 # The comparison that holds where another fails. With NaN only = and /= are each other's negation.
 NEGATED: dict[str, str] = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
+# The comparison of the same operands the other way round: x < y is y > x.
+EXCHANGED: dict[str, str] = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 BY_SPELLING: dict[str, Operator] = {row.spelling: row for row in OPERATORS.values()}
 
 # The structural operators complete the 27: they are nodes and statements, not rows of arithmetic.

@@ -20,7 +20,7 @@ from ..core.expr import Const, Expr, Op, Var
 from ..core.monoids import identity, is_monoid
 from ..core.node import substitute
 from ..core.program import Buffer, InOrder
-from ..core.scalars import NEGATED
+from ..core.scalars import EXCHANGED, NEGATED
 from .affine import canonical
 from .bound_tightening import tighten_bounds
 from .context import Context
@@ -30,7 +30,6 @@ from .simplify import statement_field
 from .statements import ONE, Aref, For, If, Incf, Let, Setf, Stmt
 
 LARGE = 200                    # largest expression, in nodes, in which names are replaced
-MIRRORED = {"gt": "lt", "ge": "le", "lt": "gt", "le": "ge"}       # a > b as b < a
 
 
 def normalise(op: Any) -> Any:
@@ -119,10 +118,10 @@ class _Pass:
                 return None
         while isinstance(cond, Op) and cond.fn == "not":
             (cond,), negated = cond.args, not negated
-        if not isinstance(cond, Op) or cond.fn not in MIRRORED or (negated and DTYPES[ref.dtype].kind == "float"):
+        if not isinstance(cond, Op) or cond.fn not in EXCHANGED or (negated and DTYPES[ref.dtype].kind == "float"):
             return None                           # not e <= t holds for NaN
         a, b = cond.args
-        fn = cond.fn if b is ref else MIRRORED[cond.fn]
+        fn = cond.fn if b is ref else EXCHANGED[cond.fn]
         fn = NEGATED[fn] if negated else fn
         chosen = "max" if fn in ("gt", "ge") else "min"
         if {a, b} != {ref, value} or not is_monoid(chosen, ref.dtype) or _reads_array_of(value, ref):

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from ..core.dtypes import is_integer
 from ..core.expr import Const, Expr, Op, Var
-from ..core.scalars import NEGATED
+from ..core.scalars import EXCHANGED, NEGATED
 from .affine import Linear, constant, linear
 from .integer_sets import Constraint
 from .refutation import Alternative
@@ -45,7 +45,7 @@ def alternatives(known: Valuation, cond: Expr, holds: bool = True) -> tuple[Alte
         case Op(fn="ne", args=operands):                   # of floats, as not eq
             return alternatives(known, Op("eq", operands), not holds)
         case Op(fn="gt" | "ge" as fn, args=(a, b)):
-            return alternatives(known, Op({"gt": "lt", "ge": "le"}[fn], (b, a)), holds)
+            return alternatives(known, Op(EXCHANGED[fn], (b, a)), holds)
         case _:
             return ((Constraint(known.linear(cond).shifted(-1 if holds else 0), equal=True),),)
 

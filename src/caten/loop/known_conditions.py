@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 from ..core.dtypes import is_float
 from ..core.expr import Const, Expr, Op
+from ..core.scalars import EXCHANGED
 from .disjunctions import conjuncts, disjuncts
 
 Literal = tuple[Expr, bool]                        # a condition, and whether it holds
 _OPPOSITE = {"ge": "lt", "gt": "le", "ne": "eq"}
-_EXCHANGED = {"gt": "lt", "ge": "le"}
 
 
 def literal(cond: Expr, holds: bool) -> Literal:
@@ -25,8 +25,8 @@ def literal(cond: Expr, holds: bool) -> Literal:
     if isinstance(cond, Op) and len(cond.args) == 2:
         if cond.fn == "ne" or (cond.fn in _OPPOSITE and not is_float(cond.args[0].dtype)):
             return Op(_OPPOSITE[cond.fn], cond.args), not holds
-        if cond.fn in _EXCHANGED:                  # floats may be NaN: not < differs from >=
-            return Op(_EXCHANGED[cond.fn], cond.args[::-1]), holds
+        if cond.fn in ("gt", "ge"):                # floats may be NaN: not < differs from >=
+            return Op(EXCHANGED[cond.fn], cond.args[::-1]), holds
     return cond, holds
 
 

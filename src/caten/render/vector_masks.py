@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from ..core.dtypes import DTYPES, computed, is_short
 from ..core.expr import Bitcast, Cast, Const, Expr, Op, Var, number
-from ..core.scalars import COMPARISONS
+from ..core.scalars import COMPARISONS, EXCHANGED
 from ..loop.statements import Ramp, Shuffle, Splat, Vref
 from .addresses import Memory
 from .code import ADD, BITXOR, CHOICE, EQUALITY, OR, RELATION, UNARY, Code, Infix, call, infix, prefix
@@ -82,14 +82,13 @@ class Conditions(Memory):
             case Op(fn=compare, args=(Ramp(base=base, step=Const(value=1 | -1 as step)), Splat(arg=end))):
                 fn = compare
             case Op(fn=compare, args=(Splat(arg=end), Ramp(base=base, step=Const(value=1 | -1 as step)))):
-                fn = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}.get(compare, "")
+                fn = EXCHANGED.get(compare, "")
             case _:
                 return None
-        if fn not in ("lt", "le", "gt",
-                      "ge") or not self._is_index(base) or not self._is_index(end) or lanes >= 1 << (bits - 1):
+        if fn not in EXCHANGED or not self._is_index(base) or not self._is_index(end) or lanes >= 1 << (bits - 1):
             return None
         if step < 0:                                 # base - lane > end  where  end + lane < base
-            base, end, fn = end, base, {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}[fn]
+            base, end, fn = end, base, EXCHANGED[fn]
         limit = self.value(end + 1 if fn in ("le", "gt") else end)
         rest = bool(base.variables & end.variables)      # it begins at a multiple of the lanes in what there is
         below = call(self.helpers.below(bits, lanes, rest), self.value(base), limit)

@@ -1,7 +1,8 @@
-"""The order of the operands of commutative operators: the same whichever way round they are written.
+"""The order of the operands of commutative operators and comparisons: the same whichever way round they are written.
 
     (+ (read b j) (read v0 i j))   ->   (+ (read v0 i j) (read b j))          X @ W + b  and  b + X @ W
     (* 2.0 (exp (read x i)))       ->   (* (exp (read x i)) 2.0)
+    (> (read x i) 0.0)             ->   (< 0.0 (read x i))                    a comparison is < or <=
 
 The operand with more axes is first, then the one that costs more (of conditions: less); constants are last. Of two
 elements of arrays, the one whose index has the earlier axes is first (rows before columns), or the one nearer to the
@@ -21,7 +22,7 @@ from typing import Any
 from ..core.dtypes import is_float
 from ..core.expr import Const, Expr, Op, Var
 from ..core.program import InOrder
-from ..core.scalars import OPERATORS
+from ..core.scalars import EXCHANGED, OPERATORS
 from ..loop.affine import linear
 from .index_maps import axes_of, cost
 from .invariants import extents_of, is_total
@@ -47,9 +48,9 @@ LEVELS = 2                                              # how far operands are c
 
 
 def with_ordered_operands(program: TensorProgram, by_axes: bool) -> TensorProgram:
-    """The program with the operands of its commutative operators in order. `by_axes`: the axes of values have their
-    order, so the operands may have theirs by it. Where floats are accumulated as written (`in-order`), the program
-    itself: there the first operand of a sum is where the accumulation starts."""
+    """The program with the operands of its commutative operators and comparisons in order. `by_axes`: the axes of
+    values have their order, so the operands may have theirs by it. Where floats are accumulated as written
+    (`in-order`), the program itself: there the first operand of a sum is where the accumulation starts."""
     if program.first(InOrder) is not None:
         return program
     known = _Known(program)
@@ -66,6 +67,8 @@ def _ordered(value: Value, known: _Known, by_axes: bool) -> Value:
     def go(e: Expr) -> Expr:
         if e not in memo:
             made: Expr = e if isinstance(e, Read) else e.map(go)
+            if isinstance(made, Op) and made.fn in ("gt", "ge"):
+                made = made.replace(fn=EXCHANGED[made.fn], args=made.args[::-1])
             memo[e] = order.of(made) if isinstance(made, Op) and OPERATORS[made.fn].commutative else made
         return memo[e]
     return with_formulas(value, go)
