@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from caten.benchmarking import machine
+from caten.runtime.library_cache import COMPILER, PROBES
 
 from . import gpt2
 
@@ -43,9 +44,9 @@ def measure(arguments: list[str], cold: bool, runs: int, folder: Path) -> list[f
     times = []
     for n in range(runs + 1):
         if cold:
-            for entry in cache.glob("*") if cache.exists() else ():
-                if entry.is_dir() and len(entry.name) == 64:
-                    # the compiled libraries; what is known about the compiler stays
+            for entry in cache.iterdir() if cache.exists() else ():
+                if entry.is_dir() and entry.name not in (COMPILER, PROBES):
+                    # libraries, plans, objects and values; what is known about the compiler stays
                     shutil.rmtree(entry)
         start = time.perf_counter()
         subprocess.run([a.format(out=folder) for a in arguments], cwd=ROOT, check=True, stdout=subprocess.DEVNULL,
