@@ -8,6 +8,7 @@ from ...core.node import substitute
 from ...core.text import flat
 from ...core.unique_names import Names
 from ...loop.accesses import equalities
+from ...loop.simplify import simplify
 from ...loop.statements import If, LoopProgram
 from ..analysis.loop_queries import context_at, find, refusal, replaced
 from ..analysis.step_conditions import condition
@@ -19,8 +20,9 @@ from ..step_results import Specialized, arrays_of, loops_of
 def specialize(program: LoopProgram, loop: str, cond: Any, ending: str = "s") -> tuple[LoopProgram, Specialized]:
     """Make a copy of a loop that runs instead of it where CONDITION holds. Later steps schedule the copy and the
     original separately, and the compiler knows in each whether the condition holds. The condition may use sizes, scalar
-    arguments and outer loops; a size that it fixes (`(= K 3)`) becomes a constant in the copy. Names in the copy end in
-    `s`, or in the NAME given. The original is left out if it has no iteration where the condition does not hold.
+    arguments and outer loops; its parts that are known there are left out. A size that it fixes (`(= K 3)`) becomes a
+    constant in the copy. Names in the copy end in `s`, or in the NAME given. The original is left out if it has no
+    iteration where the condition does not hold.
 
         (specialize i (< M 8))
         (for i 0 M 1 serial                         (if (< M 8)
@@ -39,6 +41,7 @@ def specialize(program: LoopProgram, loop: str, cond: Any, ending: str = "s") ->
     for holds, shown in ((known.proves, "always"), (known.refutes, "never")):
         if holds(test):
             raise refusal("E520", step, f"the condition {shown} holds there")
+    test = simplify(test, known)
     copy, new = copied((found,), ending, Names.of(program))
     special = tidied(substitute(copy, dict(equalities(test))))
     is_rest_empty = isinstance(found.step, Const) and known.given(Op("not", (test,))).proves(
