@@ -97,6 +97,8 @@ class Conditions(Memory):
     def _periodic(self, expr: Expr, bits: int, lanes: int) -> Code | None:
         """Which lanes of a range of indices have a remainder: of small numbers, which are those of the lanes and the
         remainder of the first one. Divisions of 64 bits have no vector form."""
+        if isinstance(expr, Op) and expr.fn in COMPARISONS and isinstance(expr.args[0], Splat):
+            expr = Op(EXCHANGED.get(expr.fn, expr.fn), expr.args[::-1])
         match expr:
             case Op(fn=fn, args=(Op("mod", (Ramp(base=base, step=Const(value=1)), Splat(arg=Const(value=int(by))))),
                                  Splat(arg=Const(value=int(rest))))) if fn in COMPARISONS:
