@@ -8,8 +8,8 @@
   condition, or the contrary; one between true or false and what is always in bounds is `or` or `and`.
 - Reductions and maps have their axes in the order of the maps that read them, of an operand of the contractions that
   do, or of the arrays that they read; reduced axes are in the order of the arrays that are read.
-- The operands of commutative operators are in order (`operand_order`); but what an output adds to itself, or is
-  multiplied by, is the second.
+- The operands of commutative operators are in order, and comparisons are < and <= (`operand_order`); but what an output
+  adds to itself, or is multiplied by, is the second.
 - Values that no output needs are gone.
 - Outputs are in the order of the parameters, and values in the order in which checks and outputs need them.
 """
