@@ -28,7 +28,7 @@ test: lint  ## set up, check the code, run every test (types among them, and a f
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 quick: $(VENV)/.test  ## quick tests of the front end and the scheduler (under a minute, no host compiler)
-	$(BIN)/python -m pytest -m 'not slow' --no-compilers tests/core tests/frontend tests/loop tests/tensor tests/schedule $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow' --no-compilers tests/core tests/frontend tests/loop tests/tensor tests/schedule $(ARGS)
 
 lint: $(VENV)/.test  ## ruff
 	$(BIN)/ruff check src tests runtimes docs benchmarks

@@ -24,12 +24,14 @@ from daten import settings
 
 OF_VALUES = frozenset(("daten", "frontend", "functions", "gradients", "ops", "tensor"))
 OF_BEHAVIOUR = frozenset(("cli", "compat", "graphs", "kernels", "loop", "runtime", "schedule", "testing"))     # and the files of no folder
+QUICK = frozenset(("core", "frontend", "loop", "schedule", "tensor"))         # the folders of `make quick`
+REFUSES = {"compilers": False}          # may the test that runs not start a host compiler?
 COMPILERS = frozenset(("cc", "gcc", "clang", "zig", "c++", "g++", "nvcc"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--nightly", action="store_true", help="run every random net at its full count")
-    parser.addoption("--no-compilers", action="store_true", help="a test that starts a host compiler fails")
+    parser.addoption("--no-compilers", action="store_true", help="a test that starts a host compiler fails, as those of `make quick` always do")
     parser.addoption("--update-goldens", action="store_true", help="write what came out over the expected texts")
 
 
@@ -37,8 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Programs under test start in half the time when they find their byte code; it goes into pytest's cache, whatever the environment says. So does
     the library that the embedded clang builds for itself."""
     gc.set_threshold(*COLLECTIONS)
-    if config.getoption("--no-compilers"):
-        sys.addaudithook(refuse_compilers)
+    sys.addaudithook(refuse_compilers)
     if "PYTEST_XDIST_WORKER" in os.environ:        # the other cores have workers of their own, which processes that help one would only delay
         cores.available = lambda: 1
     os.environ["CATEN_STRICT"] = "1"               # what a user's build would go on after fails a test
@@ -62,7 +63,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
 
 
 def refuse_compilers(event: str, arguments: tuple[Any, ...]) -> None:
-    if event == "subprocess.Popen" and (name := Path(os.fsdecode(arguments[0])).name).split("-")[0] in COMPILERS:
+    if REFUSES["compilers"] and event == "subprocess.Popen" and (name := Path(os.fsdecode(arguments[0])).name).split("-")[0] in COMPILERS:
         raise AssertionError(f"starts {name}: mark the test as slow")
 
 
@@ -94,6 +95,13 @@ def host_runtimes() -> tuple[type[Runtime], ...]:
     return discover.base("clang"), discover.base("gcc")
 
 
+def refuses(item: pytest.Item, folder: str) -> bool:
+    """May a test not start a host compiler? So whoever adds one to the folders of `make quick` marks it."""
+    config = item.config
+    quick = folder in QUICK and item.get_closest_marker("slow") is None and not config.getoption("--nightly")
+    return quick or bool(config.getoption("--no-compilers"))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """By day, what is about values is compiled as it is written, in a third of the time: by caten at -O1, by clang and gcc at -O0, unless a test
@@ -101,6 +109,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     as users do; so do tests marked `scheduled`, but for the -O0."""
     folder = item.path.relative_to(Path(__file__).parent).parts[0]
     with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(REFUSES, "compilers", refuses(item, folder))
         if (folder in OF_VALUES | OF_BEHAVIOUR or folder.endswith(".py")) and not item.config.getoption("--nightly"):
             for kind in host_runtimes():
                 patch.setattr(kind, "config", {**kind.config, "OPT": replace(kind.config["OPT"], default=0)})

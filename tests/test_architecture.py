@@ -34,12 +34,12 @@ ALLOWED: dict[str, set[str]] = {
     "api_runs": BASE | {"api", "argument_checks", "checking", "benchmarking", "tuning", "workflows"} | STAGES | PIPELINE,
     "functions": BASE | {"api", "argument_checks", "calls", "frontend", "runtime"},
     "ops": {"api", "frontend"},
-    "benchmarking": BASE | {"__version__", "testing"} | STAGES | PIPELINE,
+    "benchmarking": BASE | {"version", "testing"} | STAGES | PIPELINE,
     "tuning": BASE | {"semantics", "testing", "benchmarking"} | STAGES | PIPELINE,
-    "conformance": BASE | {"__version__", "testing"} | MEANING | STAGES | PIPELINE,
-    "workflows": BASE | {"__version__", "checking", "kernels", "conformance", "testing", "benchmarking", "tuning"} | STAGES | PIPELINE,
-    "cli": BASE | {"workflows", "graphs", "notices", "checking", "collector", "diagnostic_lines", "__version__", "faults", "conformance", "tuning", "kernels", "testing", "benchmarking", "api", "bindings"} | STAGES | PIPELINE,
-    "__init__": {"api", "api_runs", "functions", "ops"}, "__main__": {"cli"},
+    "conformance": BASE | {"version", "testing"} | MEANING | STAGES | PIPELINE,
+    "workflows": BASE | {"version", "checking", "kernels", "conformance", "testing", "benchmarking", "tuning"} | STAGES | PIPELINE,
+    "cli": BASE | {"workflows", "graphs", "notices", "checking", "collector", "diagnostic_lines", "version", "faults", "conformance", "tuning", "kernels", "testing", "benchmarking", "api", "bindings"} | STAGES | PIPELINE,
+    "version": set(), "__init__": {"version", "api", "api_runs", "functions", "ops"}, "__main__": {"cli"},
 }
 FILES = sorted(ROOT.rglob("*.py"))
 
@@ -72,20 +72,50 @@ def test_each_file_imports_only_what_its_layer_may(path: Path) -> None:
         assert module.split(".")[0] in allowed or module in allowed, f"{path.relative_to(ROOT)}:{line} imports {module}"
 
 
-def test_no_cycles_between_modules() -> None:
-    graph = {".".join(p.relative_to(ROOT).with_suffix("").parts): [m for m, _ in imports(p)] for p in FILES}
+def import_graph(source: Path) -> dict[str, set[str]]:
+    """The modules and packages below a folder, with those that each imports, also inside functions and for types alone."""
+    files = {".".join(p.relative_to(source).with_suffix("").parts).removesuffix(".__init__"): p for p in source.rglob("*.py")}
+    graph = {}
+    for name, path in files.items():
+        package = name.split(".") if path.stem == "__init__" else name.split(".")[:-1]
+        found: set[str] = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                found |= {a.name for a in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                base = ".".join([*(package[:len(package) - (node.level - 1)] if node.level else []), *([node.module] if node.module else [])])
+                found |= {full if (full := f"{base}.{a.name}") in files else base for a in node.names}
+        graph[name] = (found & files.keys()) - {name}
+    return graph
+
+
+def circle(graph: dict[str, set[str]]) -> list[str]:
+    """Modules that import each other in a circle, if there are any."""
     done: set[str] = set()
 
-    def visit(name: str, path: tuple[str, ...]) -> None:
-        assert name not in path, " -> ".join((*path, name))
-        if name in done or name not in graph:
-            return
-        for m in graph[name]:
-            visit(m, (*path, name))
-        done.add(name)
+    def visit(name: str, path: list[str]) -> list[str]:
+        if name in path:
+            return [*path[path.index(name):], name]
+        if name not in done:
+            done.add(name)
+            for m in sorted(graph[name]):
+                if found := visit(m, [*path, name]):
+                    return found
+        return []
+    return next((found for name in graph if (found := visit(name, []))), [])
 
-    for name in graph:
-        visit(name, ())
+
+def test_no_cycles_between_modules() -> None:
+    assert circle(import_graph(ROOT.parent)) == []
+
+
+@pytest.mark.parametrize("text", ["from . import b", "def late():\n    from .b import x", "import p.b", "from p import b",
+                                  "if TYPE_CHECKING:\n    from .b import x"])
+def test_any_form_of_import_makes_a_cycle(tmp_path: Path, text: str) -> None:
+    for name, content in {"__init__": "from .c import x", "a": text, "b": "from . import x", "c": "from .a import x"}.items():
+        (tmp_path / "p").mkdir(exist_ok=True)
+        (tmp_path / "p" / f"{name}.py").write_text(content)
+    assert circle(import_graph(tmp_path)) == ["p", "p.c", "p.a", "p.b", "p"]
 
 
 def test_daten_stands_above_caten() -> None:
@@ -99,7 +129,8 @@ def test_daten_stands_above_caten() -> None:
 
 def test_each_file_name_occurs_once() -> None:
     """A name says where to look: the same one in two folders does not."""
-    count = Counter(p.name for p in FILES if p.name != "__init__.py")
+    own = ("__init__.py", "__main__.py")                   # the names that Python gives
+    count = Counter(p.name for p in ROOT.parent.rglob("*.py") if p.name not in own)
     assert [name for name, times in count.items() if times > 1] == []
 
 

@@ -1,6 +1,8 @@
 """caten: a gcc-style compiler for tensor operators."""
 from __future__ import annotations
 
+from .version import __version__
+
 TYPE_CHECKING = False                  # typing takes as long to import as the rest of `caten --version`
 if TYPE_CHECKING:
     from typing import Any
@@ -66,7 +68,6 @@ if TYPE_CHECKING:
         uint64,
     )
 
-__version__ = "0.1.0"
 _RUNS = ("BenchResults", "BenchRow", "CaseResult", "FileResult", "OutputResult", "TestResults", "TuneResult", "bench",
          "test", "tune")
 _FUNCTIONS = ("OpFunction", "op")

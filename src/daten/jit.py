@@ -20,7 +20,7 @@ from .settings import forgotten_by_use
 from .shape_formulas import ShapeFormulas
 from .symbolic_sizes import Symbolic, Var, Variables, value_of_all
 from .tensor import Tensor
-from .tracing import ACTIVE, Replay, Source, Trace, give, kept_array
+from .tracing import ACTIVE, KeepsArray, Replay, Source, Trace, give, kept_array
 
 Formulas = tuple[Variables, Sequence[Extents]]              # the sizes that vary, and the shapes of arguments
 DynamicShapes = Mapping[str, Mapping[int, Var] | Sequence[Var | None]]
@@ -193,7 +193,7 @@ class _Traced:
     tensors. `is_general`: for all sizes that vary."""
 
     trace: Trace
-    shapes: tuple[tuple[Tensor, tuple[int, ...], str], ...]
+    shapes: tuple[tuple[KeepsArray, tuple[int, ...], str], ...]
     result: Any
     is_general: bool
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
@@ -39,6 +39,7 @@ class Tensor:
     `requires_grad=True`, `backward` adds the gradient with respect to it to its attribute `grad`, which is None
     before."""
 
+    _numpy: ClassVar[Any]           # a NumpyProtocols, made of tensors: the package sets it
     __array_priority__ = 1000
     __hash__ = object.__hash__
 
@@ -163,19 +164,17 @@ class Tensor:
         return array.copy() if copy else array
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
-        from . import array_api
+        array_api = self._numpy.namespace()
         known = array_api.__array_api_version__
         if api_version not in (None, known):
             raise ValueError(f"the array API standard of {api_version} is not known: that of {known} is")
         return array_api
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
-        from . import numpy_functions
-        return numpy_functions.of_elements(ufunc, method, inputs, named)
+        return self._numpy.of_elements(ufunc, method, inputs, named)
 
     def __array_function__(self, function: Any, types: Any, inputs: Any, named: Any) -> Any:
-        from . import numpy_functions
-        return numpy_functions.of_arrays(function, inputs, named)
+        return self._numpy.of_arrays(function, inputs, named)
 
     def __buffer__(self, flags: int, /) -> memoryview:
         return memoryview(self.numpy())    # type: ignore[arg-type]   # an array has the protocol of PEP 688

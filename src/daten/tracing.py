@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import ref
 
 import numpy as np
@@ -20,7 +20,16 @@ from .symbolic_sizes import formula_of, value_of_all
 if TYPE_CHECKING:
     from caten.runtime.call import Operator
 
-    from .tensor import Tensor
+
+class KeepsArray(Protocol):
+    """A tensor that keeps a value. `Tensor` itself is built on this module."""
+
+    grad: Any
+    _ref: Ref
+
+    def numpy(self) -> np.ndarray:
+        """The elements."""
+
 
 Source = Callable[["Replay"], np.ndarray]
 
@@ -46,7 +55,8 @@ class Trace:
     def __init__(self, arguments: Sequence[np.ndarray], formulas: ShapeFormulas | None = None) -> None:
         self.formulas = formulas
         self.steps: list[Callable[[Replay], None]] = []
-        self.held: dict[int, tuple[Tensor, Leaf]] = {}          # tensors that keep a value, and the leaf that was read
+        # Tensors that keep a value, and the leaf that was read.
+        self.held: dict[int, tuple[KeepsArray, Leaf]] = {}
         self._sources: dict[int, tuple[np.ndarray, Source]] = {}        # by id; the array keeps it taken
         self._calls = self._draws = 0
         for n, array in enumerate(arguments):
@@ -103,7 +113,7 @@ class Trace:
         self.steps.append(lambda now: now.drawn.append(make(*[value_of_all(v, now.sizes) for v in given])))
         return array
 
-    def gave(self, tensor: Tensor, r: Ref) -> None:
+    def gave(self, tensor: KeepsArray, r: Ref) -> None:
         """A tensor keeps this array from now on."""
         source, own = self.source(r), tensor._ref.node
         assert isinstance(own, Leaf)
@@ -169,7 +179,7 @@ def made_of_sizes(make: Callable[..., np.ndarray], given: Sequence[Any], extents
     return Ref(Leaf(trace.made(make, given, extents), dtype))
 
 
-def give(tensor: Tensor, r: Ref) -> None:
+def give(tensor: KeepsArray, r: Ref) -> None:
     """A tensor keeps the array of a node, which is computed."""
     array = r.array
     assert array is not None
@@ -179,21 +189,21 @@ def give(tensor: Tensor, r: Ref) -> None:
         trace.gave(tensor, r)
 
 
-def keep(tensor: Tensor, array: np.ndarray) -> None:
+def keep(tensor: KeepsArray, array: np.ndarray) -> None:
     """A tensor of the program, a parameter or a state, has this value from now on."""
     array.flags.writeable = False
     tensor._ref = Ref(Leaf(array, tensor._ref.dtype, stays=True))
     hold(tensor)
 
 
-def hold(tensor: Tensor) -> None:
+def hold(tensor: KeepsArray) -> None:
     """The tensor stays: the next graph reads it again, with another value perhaps."""
     if isinstance(tensor._ref.node, Leaf):
         tensor._ref.node.stays = True
         tensor._ref.node.holder = ref(tensor)
 
 
-def kept_array(tensor: Tensor) -> np.ndarray:
+def kept_array(tensor: KeepsArray) -> np.ndarray:
     """The array of a tensor that stays."""
     array = tensor._ref.array
     return tensor.numpy() if array is None else array

@@ -13,7 +13,7 @@ import pytest
 from caten.attach import runtime_of
 from caten.conformance import execute, guarded_calls, suite
 from caten.conformance.cases import selected
-from caten.conformance.elementwise import Elementwise, limits, ulps
+from caten.conformance.elementwise_verdicts import Elementwise, limits, ulps
 from caten.conformance.verdicts import BAD, Called, Fails, Oracle, Verdict
 from caten.core.numpy_types import numpy_dtype
 from caten.frontend.op import OpProgram

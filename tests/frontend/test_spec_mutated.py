@@ -1,4 +1,5 @@
 """A net of mutated specs: whatever the text, loading ends in programs or in diagnostics, never in another exception."""
+import pytest
 from test_spec import ARANGE, GEMM, IM2COL
 from test_spec_files import CALLER
 from test_spec_one_line import ADD
@@ -28,6 +29,7 @@ def loaded(text):
     load(SpecText("f", text, "lisp" if text.startswith("(") else "toml"), Options())
 
 
+@pytest.mark.slow
 def test_mutated_specs(nightly):
     codes, faults = outcomes(seed := 1, 30_000 if nightly else 2_000, mutated, loaded, seconds=SECONDS)
     assert not faults, f"seed {seed}, {len(faults)} faults: {faults[0]}"

@@ -67,6 +67,7 @@ def test_places_and_words_are_no_part_of_it() -> None:
     assert spelling(said) != spelling(written)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sample", ["gemm", "softmax", "histogram"])
 def test_no_code_comes_of_what_is_no_part_of_it(sample: str) -> None:
     found, = operators(SAMPLES[0].with_name(f"{sample}.toml"))

@@ -42,6 +42,7 @@ PROGRAMS: dict[str, tuple[str, str, str, Callable[..., Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opt", [0, 2])
 def test_what_numpy_computes(opt: int, tool: Any) -> None:
     tool("gcc")
@@ -75,6 +76,7 @@ def test_refusals(code: str) -> None:
     assert f"{found.code} {found.place.line - 6}:{found.place.column} {found.message}".startswith(REFUSED[code])
 
 
+@pytest.mark.slow
 def test_a_body_of_loops_calls_one_with_both(tool: Any) -> None:
     tool("gcc")
     text = spec("Centred", "X{float}[M N]", "Y{float}[M N]", PROGRAMS["a local tensor"][2])

@@ -79,6 +79,7 @@ def test_without_what_is_known_as_written_they_are_not(monkeypatch: pytest.Monke
     assert "E483" in (refused(choice(random.Random(seed)), 0) for seed in range(60))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [8, 34, 61])
 def test_conditions_on_names_of_loaded_values_are_known_as_written(seed: int) -> None:
     """Large expressions are divided into parts with names: some conditions of a check read no memory themselves."""

@@ -130,6 +130,7 @@ def test_a_comparison_at_its_edge_is_loose_and_a_choice_by_it_is_widened() -> No
     assert (result.passed, result.loose, result.ratio) == (True, 0, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.slice(6)
 @pytest.mark.parametrize("fn", [fn for fn in (*UNARY, "div", "pow", "hypot", "atan2", "mul", "max") if fn != "tan"])     # poles in between
 def test_a_function_of_an_undecided_choice_covers_both_sides(fn: str) -> None:

@@ -82,6 +82,8 @@ def test_contradictions_are_refused(native: Native) -> None:
     refused("E701", "Y must be an array", lambda: one(native, FILL_C, FILL)(1, False, 0, 7, N=1))
     swap = one(native, SWAP_C, SWAP)
     refused("E700", "Swap has no argument out", lambda: swap(p, q, out={"P": p}))
+    with pytest.raises(CatenError, match="the call updates Q, P in place"):
+        swap(p, q, out={"P": p})
     with pytest.raises(CatenError) as caught:
         one(native, SCALE_C, SCALE)(np.zeros((1, 3)), 1, out={"alpha": p})
     assert caught.value.diagnostics[0].hint == "alpha is an input: give it in its place"

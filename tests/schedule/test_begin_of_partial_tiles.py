@@ -18,6 +18,7 @@ code = \"\"\"
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("march", ["x86_64_v3", "native"])
 def test_a_version_for_sizes_up_to_a_tile_sets_what_is_no_tile(march: str) -> None:
     """For N ≤ 6 a whole tile is N = 6 alone; inside its loop that is known, and proves nothing about N = 5."""
@@ -29,6 +30,7 @@ def test_a_version_for_sizes_up_to_a_tile_sets_what_is_no_tile(march: str) -> No
         np.testing.assert_allclose(operator(a, b, c), (a.T @ b).T, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_greatest_number_below_zero_is_not_the_zero_of_a_masked_lane() -> None:
     operator = caten.compile(BODY.split("[impl")[0].replace('"A{float}[3 N]", "B{float}[3 8]"', '"X{float}[M N]"').replace("C{float}[8 N]", "Y{float}[M]") + """
 [implementation]

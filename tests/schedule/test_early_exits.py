@@ -45,6 +45,7 @@ def counts(x: np.ndarray, most: int) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("march", ["x86-64-v2", "x86-64-v3", "native"])
 def test_lanes_that_leave_at_different_times(march: str) -> None:
     collatz = caten.compile(SPEC, opt=2, config={"MARCH": march})
@@ -56,6 +57,7 @@ def test_lanes_that_leave_at_different_times(march: str) -> None:
             np.testing.assert_array_equal(collatz(x, most), counts(x, most))
 
 
+@pytest.mark.slow
 def test_a_block_whose_lanes_have_left_ends_the_loop() -> None:
     """2^31 - 1 iterations, of which no lane needs more than a few."""
     collatz = caten.compile(SPEC, opt=2, config={"MARCH": "native"})

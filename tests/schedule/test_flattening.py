@@ -25,6 +25,7 @@ code = "return {code}"
     return "(fuse p q)" in [flat(step) for step in schedule.steps]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("right", "code", "expected"), [
     ("P Q N", "np.tensordot(A, B, axes=2)", True), ("Q P N", "np.einsum('ipq,qpn->in', A, B)", False), ("P Q N", "np.einsum('ipq,pqn->in', A, B[:, ::-1])", False)])
 def test_sums_over_two_dense_axes_are_one_sum(right: str, code: str, expected: bool) -> None:

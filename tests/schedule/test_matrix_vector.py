@@ -75,6 +75,7 @@ def test_small_matrices_are_read_once() -> None:
     assert not any(isinstance(n, Vref) and n.buffer == "Z" for n in strips.walk() if n is not stores[0].ref)
 
 
+@pytest.mark.slow
 @pytest.mark.slice(6)
 @pytest.mark.parametrize("config", [{}, {"OMP": "1"}, {"MARCH": "x86_64_v3"}], ids=["", "threads", "16 registers"])
 @pytest.mark.parametrize(("shapes", "value"), [
@@ -129,6 +130,7 @@ return ((E / E.sum(axis=0))[:, :, None] * V).sum(axis=0)
 """
 
 
+@pytest.mark.slow
 def test_kept_scores_are_computed_several_at_once() -> None:
     """The products of a query and all keys have a loop of their own, in which eight share the query."""
     text = ATTENTION % ("D", "D")
@@ -142,6 +144,7 @@ def test_kept_scores_are_computed_several_at_once() -> None:
     assert "(<= 8 T)" in show(scheduled(text))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [64, 48, 20])
 def test_attention_of_one_query(width: int) -> None:
     draw = np.random.default_rng(1)
@@ -166,6 +169,7 @@ Z[:, :] = V
 """
 
 
+@pytest.mark.slow
 def test_sums_are_not_where_their_terms_are_read() -> None:
     draw = np.random.default_rng(2)
     Z, A, X = (draw.random(shape).astype(np.float32) for shape in ((6, 20), (20, 30), (6, 30)))

@@ -20,6 +20,7 @@ def schedule(**parts: str) -> str:
     return " ".join(text.split("*/")[0].replace("*", " ").split())
 
 
+@pytest.mark.slow
 def test_a_scale_and_a_shift_are_computed_while_packing() -> None:
     parts = {"x": "M 64", "w": "64 N", "y": "M N", "order": "0 1", "sizes": "(size M) (size N)", "axes": "(i M) (j N)", "over": "(p 64)", "cond": "true",
              "right": "(read W p j)"}
@@ -48,6 +49,7 @@ code = "{code}"
 
 
 # in registers, elements that share a byte are not transposed
+@pytest.mark.slow
 @pytest.mark.slice(3)
 @pytest.mark.parametrize("spec", [
     in_python('"x{float}[M K]", "W{int4}[K N]"', "y{float}[M N]", "return x @ W.astype(np.float32)"),

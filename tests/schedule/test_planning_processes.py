@@ -60,6 +60,7 @@ def by_one() -> tuple[str, list[str], list[str]]:
         return scheduled(patch, 1)
 
 
+@pytest.mark.slow
 def test_all_processes_plan_as_one_does(by_one: tuple[str, list[str], list[str]], monkeypatch: pytest.MonkeyPatch, nightly: bool) -> None:
     alone, said, taken = by_one
     assert not taken
@@ -71,6 +72,7 @@ def test_all_processes_plan_as_one_does(by_one: tuple[str, list[str], list[str]]
         assert log == said
 
 
+@pytest.mark.slow
 @pytest.mark.slice(4)
 @pytest.mark.parametrize("start", ["import sys; sys.exit(1)",                                    # it ends at once
                                    "print('no pickle', flush=True)",
@@ -101,6 +103,7 @@ def test_processes_end_with_an_interrupt(monkeypatch: pytest.MonkeyPatch, starte
     assert all(process.poll() is not None for process in started)
 
 
+@pytest.mark.slow
 def test_a_process_refuses_what_changes_other_nests(monkeypatch: pytest.MonkeyPatch) -> None:
     """A step that views two axes of an argument as one holds for all nests."""
     monkeypatch.setattr(cores, "available", lambda: 2)

@@ -292,6 +292,7 @@ def test_lanes_up_to_a_local_are_inside() -> None:
     assert any(v.mask is not None for v in vectors(after))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("begin", "split"),
                          [("(setf (aref C i j) 0.0)", True), ("(setf (aref C i j) (aref A i 0))", False),
                           ("(setf (aref C 0 j) 0.0)", False)])
@@ -383,6 +384,7 @@ def test_tiles_follow_the_machine_and_the_type(machine: str, dtype: str, count: 
     assert_same(before, after, ((5, 9, 4), (14, 35, 3)))
 
 
+@pytest.mark.slow
 def test_sums_longer_than_a_panel() -> None:
     before = product("ijp", "A[i p] B[p j]")
     assert_same(before, scheduled(before), ((2, 5, 259),))
@@ -447,6 +449,7 @@ def test_what_is_left_of_known_extents_may_be_less_than_a_tile(rows: int, column
     assert_same(before, after, ((),))
 
 
+@pytest.mark.slow
 def test_threads_share_each_of_few_products() -> None:
     before = program("""(for b 0 L 1 serial (for i 0 M 1 serial (for j 0 N 1 serial (for p 0 K 1 serial
       (incf (aref C b i j) (* (aref A b i p) (aref B b p j)))))))""", """(size L) (size M) (size N) (size K)
@@ -473,6 +476,7 @@ def test_every_copy_of_a_product_of_whole_tiles_sets_its_result_with_the_first_s
                                 (4, 9, 37, 4)))
 
 
+@pytest.mark.slow
 def test_a_condition_that_leaves_out_elements_is_not_asked_for_every_product() -> None:
     before = program("""(for iz 0 M 1 serial (for jz 0 K 1 serial (setf (aref C iz jz) 0.0)))
       (for i 0 M 1 serial (for j 0 K 1 serial (for p 0 N 1 serial (if (< (* 2 i) M) ((incf (aref C i j) (* (aref A i p) (aref B p j))))))))""", facts=AVX512)
@@ -559,6 +563,7 @@ def _empty(node: LoopProgram) -> dict[str, object]:
     return {k: v for k, v in arguments(node, {"M": 0, "N": 0, "K": 0}, 0).items() if k in node.buffers}
 
 
+@pytest.mark.slow
 def test_a_plain_product_needs_no_islpy() -> None:
     text = show(product("ijp", "A[i p] B[p j]"))
     code = f"""import sys
@@ -617,6 +622,7 @@ def test_threads_share_strips_of_four_vectors_if_there_are_few() -> None:
     assert_same(before, after, SMALL)
 
 
+@pytest.mark.slow
 @pytest.mark.slice(2)
 @pytest.mark.parametrize("facts", [AVX512, THREADS])
 @pytest.mark.parametrize("size", [32, 64])

@@ -86,6 +86,7 @@ def test_a_convolution_sets_its_result_once(K: str, stays: bool) -> None:
     assert_same(before, after, ((0, 0, 0), (3, 0, 5), (3, 9, 8), (9, 40, 33)))
 
 
+@pytest.mark.slow
 def test_an_epilogue_is_applied_to_the_register_tile() -> None:
     """Also its other output is stored there, and no nest passes over the result again."""
     before = program("""(for a 0 M 1 serial (for b 0 N 1 serial (setf (aref Y a b) 0.0)))
@@ -107,6 +108,7 @@ def test_an_epilogue_is_applied_to_the_register_tile() -> None:
         assert_same(before, each, ((0, 0, 0), (3, 5, 0), (3, 0, 5), (5, 17, 7), (9, 40, 33)))
 
 
+@pytest.mark.slow
 def test_threads_share_the_panels_of_a_small_product_and_of_its_epilogue() -> None:
     before = program("""(for a 0 M 1 serial (for b 0 N 1 serial (setf (aref Y a b) 0.0)))
  (for i 0 M 1 serial (for j 0 N 1 serial (for p 0 K 1 serial (incf (aref Y i j) (* (aref X i p) (aref W p j))))))

@@ -95,6 +95,7 @@ def test_a_step_that_is_not_known_has_copies_that_are_vectors(nightly: bool) -> 
     assert_same(before, after, SIZES if nightly else ((1, 1, 1, 1, 1), (9, 2, 4, 9, 3), (2, 2, 5, 18, 2), (2, 1, 3, 18, 1)))
 
 
+@pytest.mark.slow
 def test_the_sums_in_registers_are_under_no_condition() -> None:
     after = scheduled(windows("avx512"))
     nest = next(loop for loop in loops_in(after) if loop.name == "ci")
@@ -151,6 +152,7 @@ def show_condition(cond: object) -> str:
     return f"({' '.join(map(show_condition, cond))})" if isinstance(cond, tuple) else str(cond)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", ["conv2d(X, F)", "conv2d(X, F, padding=(1, 1), stride=(2, 2))"])
 def test_extents_that_follow_from_sizes_choose_plans_as_sizes_do(code: str) -> None:
     """H - 2 and (H + 1) // 2 are known before the nest; a halo is read as far as the last pixel needs it."""
@@ -168,6 +170,7 @@ def test_extents_that_follow_from_sizes_choose_plans_as_sizes_do(code: str) -> N
     assert one["Y"].any()
 
 
+@pytest.mark.slow
 def test_whole_tiles_of_a_known_number_of_filters_are_packed_as_of_any_number() -> None:
     """Only the last tile of 50 filters has some beyond the edge; an image of 30 × 30 is no reason for half tiles."""
     spec = CONV.replace("CODE", "conv2d(X, F, padding=(1, 1))").replace("[N C H W]", "[1 2 30 30]").replace("[O C 3 3]", "[50 2 3 3]")
@@ -235,6 +238,7 @@ def of_spec(code: str, opt: int = 2, **config: str) -> LoopProgram:
     return after
 
 
+@pytest.mark.slow
 def test_edges_that_are_set_are_vectors_and_those_that_add_are_not() -> None:
     """A load under a mask would wait for the store under a mask before it."""
     made = of_spec("conv2d(X, F, padding=(1, 1))")
@@ -257,6 +261,7 @@ def test_edges_that_are_set_are_vectors_and_those_that_add_are_not() -> None:
         np.testing.assert_array_equal(other["Y"], whole["Y"])
 
 
+@pytest.mark.slow
 def test_a_padded_convolution_has_its_epilogue_in_registers() -> None:
     """However the extent of the result is computed: (H + 2 - 3) // 1 + 1 is H."""
     made = of_spec("np.maximum(conv2d(X, F, padding=(1, 1)) + b[:, None, None], 0)")
@@ -273,6 +278,7 @@ def test_the_lines_of_the_result_are_shared_by_threads() -> None:
     assert "yo" in [loop.name for loop in loops_in(after) if loop.mark == "parallel"]
 
 
+@pytest.mark.slow
 def test_many_filters_of_few_pixels_are_shared_by_threads() -> None:
     alone = windows("avx512")
     target = alone.first(Target)
@@ -376,6 +382,7 @@ def test_conditions_on_every_second_place_end_loops(machine: str) -> None:
                                 (2, 1, 4, 35, 0, 0), (1, 1, 2, 140, 3, 200)))
 
 
+@pytest.mark.slow
 def test_the_pixels_of_a_pointwise_convolution_are_one_loop() -> None:
     """So whole vectors of pixels are stored, however short the lines of an image are."""
     before = program("""(for i 0 M 1 serial (for j 0 H 1 serial (for k 0 W 1 serial (for p 0 C 1 serial

@@ -36,6 +36,7 @@ def schedule_for_avx512(spec: str, **sizes: int) -> str:
     return " ".join(for_avx512(spec, **sizes).split("*/")[0].replace("*", " ").split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("term", "steps", "sizes"), [
     (ALL, "(split p 8 pad) (partition po)", range(35)),
     (ALL, "(split p 8 pad) (split po 2 pad) (partition poo)", range(35)),
@@ -51,6 +52,7 @@ def test_the_parts_are_the_whole_loop(term: str, steps: str, sizes: range) -> No
             np.testing.assert_array_equal(operator(a), np.where(kept, a, 0).sum(1, dtype=np.float32))
 
 
+@pytest.mark.slow
 def test_the_first_part_has_no_condition() -> None:
     source = caten.compile(SUM.format(ALL), schedule="(schedule (split p 8 pad) (partition po))").source
     first, rest = re.search(r"for \(int64_t po = 0; po < K >> 3;(.*)for \(int64_t poe = K >> 3;(.*?)\n\}", source, re.DOTALL).groups()  # type: ignore[union-attr]   # it is there
@@ -66,6 +68,7 @@ def test_lanes_are_added_up_once() -> None:
     assert len(re.findall(r"ct_fold_add_f32x16", tile[:tile.index("C[")])) <= 1
 
 
+@pytest.mark.slow
 def test_an_output_that_is_first_set_to_zero_is_only_stored() -> None:
     """A product in place sets each element, tails included: nothing is filled before, and nothing read back."""
     operator = caten.compile(PRODUCT)
@@ -97,6 +100,7 @@ def test_an_operand_along_the_sum_is_transposed_in_registers() -> None:
     assert "(transpose p_ri j_2_ri)" in schedule
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "transposed"), [(33, False), (41, False), (48, False), (40, True)])
 def test_three_vectors_of_columns_are_one_tile_that_loads_each_once(n: int, transposed: bool) -> None:
     """Before the rows that they are multiplied with: C compilers would load a masked vector for each of these."""

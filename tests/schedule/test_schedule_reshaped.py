@@ -28,6 +28,7 @@ def scheduled(before: LoopProgram) -> list[str]:
     return [show(step) if hasattr(step, "children") else " ".join(map(str, step)) for step in fact.steps]
 
 
+@pytest.mark.slow
 def test_a_product_of_flat_arrays_has_the_plan_of_one_of_matrices() -> None:
     nest = "(for i 0 M 1 serial (for j 0 N 1 serial (for k 0 K 1 serial (incf (aref c {}) (* (aref a {}) (aref b {}))))))"
     flat = scheduled(program(nest.format("(+ (* i N) j)", "(+ (* i K) k)", "(+ (* k N) j)"), FLAT, AVX512))
@@ -77,6 +78,7 @@ def scheduled_only(before: LoopProgram) -> list[str]:
     return [" ".join(map(str, step)) for step in fact.steps]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(3, 5, 4, 2), (1, 1, 1, 1), (2, 40, 3, 33), (4, 3, 0, 5), (7, 1, 20, 1)])
 def test_library_operators_that_reshape(shape: tuple[int, int, int, int]) -> None:
     rng = np.random.default_rng(3)

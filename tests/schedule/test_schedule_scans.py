@@ -114,6 +114,7 @@ return ({code}).astype(X.dtype)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.slice(12)
 @pytest.mark.parametrize("dtype", ["float", "double", "int32", "int64", "uint8", "half"])
 @pytest.mark.parametrize("axis", [0, 1])
@@ -128,6 +129,7 @@ def test_running_totals_are_those_of_numpy(dtype: str, axis: int, opt: int, tool
             np.testing.assert_array_equal(total(x), NUMPY[name][1](x, axis), err_msg=f"{name} of {shape}")
 
 
+@pytest.mark.slow
 def test_sums_that_keep_their_order_stay_scalar(tool: Any) -> None:
     tool("gcc")
     x = np.random.default_rng(3).standard_normal((3, 1000)).astype(np.float32)

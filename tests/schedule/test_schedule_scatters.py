@@ -66,6 +66,7 @@ def arguments(rows: int, columns: int, count: int) -> tuple[Any, ...]:
             rng.integers(0, 256, count).astype(np.uint8))
 
 
+@pytest.mark.slow
 @pytest.mark.slice(2)
 @pytest.mark.parametrize("opt", [0, 2])
 @pytest.mark.parametrize("omp", ["0", "1"])
@@ -81,6 +82,7 @@ def test_scatters_are_those_of_numpy(opt: int, omp: str, tool: Any) -> None:
         np.testing.assert_array_equal(bins, np.bincount(given[2], minlength=256))
 
 
+@pytest.mark.slow
 def test_the_number_of_threads_changes_no_bit(tool: Any) -> None:
     tool("gcc")
     code = ("import hashlib, caten, test_schedule_scatters as t; "

@@ -144,6 +144,7 @@ def test_a_recurrence_in_every_element_runs_in_lanes() -> None:
     assert_same(before, after, SIZES)
 
 
+@pytest.mark.slow
 def test_a_batch_of_rows_times_one_matrix_is_one_product(nightly: bool) -> None:
     """Of two matrices that differ with the batch, it stays a batch."""
     sizes = "(size M) (size N) (buffer A f32 (M 3 N) (0 1 2) in) (buffer C f32 (M 3 N) (0 1 2) inout)"
@@ -159,6 +160,7 @@ def test_a_batch_of_rows_times_one_matrix_is_one_product(nightly: bool) -> None:
     assert not [s for s in steps(batch) if s.startswith("flatten")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("left", "right"), [("p i", "p j"), ("i p", "j p")])
 def test_a_product_of_an_array_with_its_transpose_is_packed(left: str, right: str) -> None:
     """Each operand by itself: the other one is read in another way."""

@@ -11,6 +11,7 @@ SPEC = ('[composite]\nname = "F"\ninputs = ["w{{int}}[2]", "h{{int}}[K]", "x{{fl
 X, H = np.arange(9, dtype=np.float32), np.array([0, 1, 2, 3])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["c + i", "c - 2 * i", "i"])
 def test_first_and_last_decide(place: str) -> None:
     operator = caten.compile(SPEC.format(place))
@@ -30,6 +31,7 @@ def test_first_and_last_decide(place: str) -> None:
     assert failed >= 10
 
 
+@pytest.mark.slow
 def test_what_is_read_in_the_loop_alone_is_not_read_before_it() -> None:
     operator = caten.compile(SPEC.format("h[c] + i"))
     assert "unchecked" not in operator.schedule
@@ -44,6 +46,7 @@ BUTTERFLIES = ('[composite]\nname = "Walsh"\ninputs = ["w{int}[3]", "x{float}[N]
                '            z[to] = y[at] + y[at + apart]\n            z[to + done] = y[at] - y[at + apart]\n    y[:] = z\n    done = 2 * done\n"""\n')
 
 
+@pytest.mark.slow
 def test_indices_at_a_distance_from_each_other_are_vectors() -> None:
     """Where two indices differ by the number of iterations, no two iterations store the same element, whatever the products in them are."""
     operator = caten.compile(BUTTERFLIES, config={"MARCH": "x86_64"})
@@ -55,12 +58,14 @@ def test_indices_at_a_distance_from_each_other_are_vectors() -> None:
             np.testing.assert_array_equal(operator(np.array([width, 1, parts]), x), np.stack([top + low, top - low], 1).ravel())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("w", [(5, 1, 2), (4, 1, 3), (2**31 - 1, 1, 1), (2**31 - 1, 1, 2**31 - 1), (4, 2, 2)])
 def test_a_butterfly_that_leaves_its_array_fails(w: tuple[int, ...]) -> None:
     with pytest.raises(caten.CatenError, match="E711"):
         caten.compile(BUTTERFLIES)(np.array(w), np.zeros(16, np.float32))
 
 
+@pytest.mark.slow
 @pytest.mark.slice(2)
 @pytest.mark.parametrize("w", [(-1, 5, 2), (0, 40, 2), (2**31 - 1, 1, 0), (-2**31, 1, 2**31 - 1)])
 def test_a_butterfly_without_iterations_reads_nothing(w: tuple[int, ...]) -> None:

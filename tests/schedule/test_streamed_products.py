@@ -44,6 +44,7 @@ def test_products_are_those_of_numpy(dtype: str, along_rows: bool, value: str, c
         np.testing.assert_allclose(made, wanted, rtol=1e-4, atol=1e-3, err_msg=f"{rows} x {summed} x {columns}")
 
 
+@pytest.mark.slow
 @pytest.mark.slice(2)
 @pytest.mark.parametrize(("dtype", "value", "march"), [
     ("float32", "A @ B", "x86_64_v4"), ("float64", "A @ B", "x86_64_v4"), ("float32", "np.tanh(A @ B) + 1", "x86_64_v3")])

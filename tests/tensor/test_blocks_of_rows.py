@@ -426,6 +426,7 @@ def test_compiled(scores: str, mask: str, opt: int) -> None:
             np.testing.assert_allclose(function(Q, K, V), want, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.slice(2)
 @pytest.mark.parametrize("march", ["x86_64_v3", "x86_64_v4"])
 @pytest.mark.parametrize("name", ["attention", "causal_attention"])
@@ -514,6 +515,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.slice(2)
 @pytest.mark.parametrize("change", CHANGES)
 def test_arrays_that_a_block_reads_and_writes(change: str) -> None:

@@ -238,6 +238,7 @@ for n in range(N):
 """
 
 
+@pytest.mark.slow
 def test_a_named_index_is_inside_where_each_of_its_bounds_is() -> None:
     """M ≥ 1 follows from N · M · W = 2 · N · C · W inside the condition alone."""
     program, = loading.load_programs(SpecText("g.toml", GROUPED), Options(verify=True, strict=True))

@@ -80,6 +80,7 @@ CASES: list[tuple[str, str, str, Any]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.slice(2)
 @pytest.mark.parametrize("opt", [0, 2])
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c[0])
@@ -97,6 +98,7 @@ def test_it_gathers_or_fails_as_numpy_does(case: tuple[str, str, str, Any], opt:
             take(x, k)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", ["return np.where(X[k] < 0, Z[k], 0)", "return np.where(X[k] < 0, Z[k], X[k] * 2)"])
 def test_a_check_under_a_condition_that_is_gathered(code: str) -> None:
     take = caten.compile(spec(code, "X{float}[M N] Z{float}[L N] k{int}[T]"), runtime="gcc")

@@ -99,6 +99,7 @@ def test_ranks_have_one_structure(of: tuple[str, str, str], one: str, other: str
     assert structure(collapsed(program(*of, one, attributes))[0]).tokens == structure(collapsed(program(*of, other, attributes))[0]).tokens
 
 
+@pytest.mark.slow
 @pytest.mark.slice(2)
 @pytest.mark.parametrize("seed", range(2))
 def test_operators_of_the_library_have_the_same_values(seed: int, nightly: bool) -> None:

@@ -96,6 +96,7 @@ def test_conditions_stay_where_they_are() -> None:
     assert "bool" not in [d.value.type for d in found]
 
 
+@pytest.mark.slow
 def test_a_part_is_read_transposed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read by an output whose axes are in the other order, the part is read transposed."""
     body = "(dotimes (i M) (dotimes (j N) (setf (aref Y i j) (+ (exp (* (aref X i j) (aref R i j))) 1.0)) (setf (aref Z j i) (sin (exp (* (aref X i j) (aref R i j)))))))"

@@ -105,6 +105,7 @@ def results(program: LoopProgram, x: np.ndarray, sizes: dict[str, int]) -> dict[
     return {name: own[name] for name in ("y", "z") if name in own}
 
 
+@pytest.mark.slow
 @pytest.mark.slice(2)
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("name", [*IN_BLOCKS, *NARROW])
@@ -150,6 +151,7 @@ def test_the_nearest_point_is_one_kernel() -> None:
     assert narrow_in(made)
 
 
+@pytest.mark.slow
 @pytest.mark.slice(2)
 @pytest.mark.parametrize("runtime", ["clang", "gcc"])
 @pytest.mark.parametrize("name", ["NumPy's", "NumPy's, of double"])

@@ -20,6 +20,7 @@ def layers_of(count: int) -> LoopProgram:
     return lowered(spec(count, HEADS, WIDTH), name="Layers")
 
 
+@pytest.mark.slow
 def test_any_number_of_layers_has_the_same_kernels_and_the_same_memory() -> None:
     few, many = layers_of(3), layers_of(12)
     assert len(few.kernels) == len(many.kernels) <= 12

@@ -86,6 +86,7 @@ code = \"\"\"
 """
 
 
+@pytest.mark.slow
 def test_a_condition_on_the_axes_stays_where_it_shows_that_an_element_exists() -> None:
     """Stored in an array and read back, it would show nothing, and the program would not be verified."""
     with warnings.catch_warnings():

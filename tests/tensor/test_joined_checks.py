@@ -157,6 +157,7 @@ def shuffled(program: TensorProgram, rng: np.random.Generator) -> TensorProgram:
     return program.replace(clauses=(*program.clauses[:before], *placed, *rest))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_a_call_fails_with_the_check_with_which_it_failed_before(seed: int) -> None:
     """Drawn sequences of operators, with drawn indices outside. The checks are joined in one form of the program and not in the other."""
@@ -199,6 +200,7 @@ def test_what_can_fail_between_two_checks_keeps_them_apart() -> None:
         assert interpret.run(lower(between), one) == interpret.run(lower(between, blocks=BLOCKS), two) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.slice(2)
 @pytest.mark.parametrize("threads", [False, True])
 @pytest.mark.parametrize("opt", [0, 2])

@@ -89,6 +89,7 @@ CASES: dict[str, str] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.slice(6)
 @pytest.mark.parametrize("name", CASES)
 def test_numbers(name: str) -> None:
@@ -105,6 +106,7 @@ def test_numbers(name: str) -> None:
                 np.testing.assert_array_equal(found, wanted, err_msg=f"{shape} {kind}")
 
 
+@pytest.mark.slow
 def test_threads_do_not_change_the_numbers() -> None:
     given = arrays((64, 257), "float", 2)
     found = [caten.compile(CASES["a NaN is the greatest"], config={"OMP": n})(*given) for n in (0, 1)]
@@ -112,6 +114,7 @@ def test_threads_do_not_change_the_numbers() -> None:
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 def test_the_rule_of_numpy() -> None:
     made = caten.compile(CASES["a NaN is the greatest"])
     for kind in range(3):
@@ -130,6 +133,7 @@ def test_loops_and_the_line_in_numpy_are_the_same_values(fn: str, sign: str, sta
     assert [len(clauses) for clauses in found[0]] == [2, 2]
 
 
+@pytest.mark.slow
 def test_the_nearest_of_some_points_is_one_kernel() -> None:
     text = """[composite]
 name = "T"

@@ -133,6 +133,7 @@ for n in (0, 1, 262143, 262144, 1048576 + 16384 + 5):
 """
 
 
+@pytest.mark.slow
 def test_the_number_of_threads_does_not_change_the_result() -> None:
     text = spec("return np.cumsum(X)", "python", '["X{float}[N]"]', '["Y{float}[N]"]')
     found = [subprocess.run([sys.executable, "-c", CALL, text], capture_output=True, text=True, check=True,

@@ -61,6 +61,7 @@ def valued(e: Expr) -> float:
     raise TypeError(e)
 
 
+@pytest.mark.slow
 def test_the_meaning_stays(nightly: bool) -> None:
     rng, less = random.Random(1), 0
     count = 300 if nightly else 100

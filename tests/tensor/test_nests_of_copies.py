@@ -54,6 +54,7 @@ def neither_reads(a: np.ndarray, b: np.ndarray, k: int) -> None:
     b[k] -= 2 * k
 
 
+@pytest.mark.slow
 @pytest.mark.slice(2)
 @pytest.mark.parametrize(("statements", "change"), [
     ("b[k] = a[k] + a[0]", one), ("b[k] = a[k] + a[0]\n            a[0] += 1", both), ("a[k] += np.float64(k)\n            b[k] -= np.float64(2 * k)", neither_reads)])

@@ -131,6 +131,7 @@ def together(opt: int, threads: str) -> list[Any]:
     return [made[called] for called in names]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("name", OPERATORS)
 def test_the_numbers_of_the_loops_as_written(name: str, threads: str) -> None:
@@ -145,6 +146,7 @@ def test_the_numbers_of_the_loops_as_written(name: str, threads: str) -> None:
                 np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", [SOFTMAX, "return X / np.sqrt((X * X).mean()) - X.mean()"], ids=["softmax", "two sums in a pass"])
 def test_sums_of_long_vectors_are_added_up_in_blocks(code: str) -> None:
     """With one vector of partial sums for all elements, the errors would be 1.4e-6 and 1.5e-5."""
@@ -156,6 +158,7 @@ def test_sums_of_long_vectors_are_added_up_in_blocks(code: str) -> None:
     assert np.abs(made(x) - exact).max() < 6e-7 * np.abs(exact).max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", THREADS)
 def test_a_softmax_in_its_own_memory(threads: str) -> None:
     text = spec_of("softmax").replace("Y{float}[N]", "X").replace("return E / E.sum()", "X = E / E.sum()\nreturn X")

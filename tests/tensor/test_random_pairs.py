@@ -21,6 +21,7 @@ def pair(seed: int) -> tuple[TensorProgram, TensorProgram]:
     return values_of(whole), values_of(loops)
 
 
+@pytest.mark.slow
 def test_programs_are_the_same_values_in_numpy_and_in_loops(nightly: bool) -> None:
     """None with gathers, whose indices NumPy counts from the end where they are negative."""
     seeds = [seed for seed in range(1000) if not random_program(seed)[2]["gather"]][:200 if nightly else 20]

@@ -65,6 +65,7 @@ def expected(arrays: dict[str, np.ndarray], layers: int) -> np.ndarray:
     return x
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opt", [1, 2])
 def test_equal_layers_are_one_kernel(opt: int) -> None:
     program = lowered(network(6), opt)
@@ -107,6 +108,7 @@ def test_nests_beside_repeated_kernels_are_planned() -> None:
     assert re.search(r"\(vref Y (8|16) ", show(program))
 
 
+@pytest.mark.slow
 def test_layers_of_a_single_row_are_one_kernel_too() -> None:
     """What is a number for each layer, such as the mean of its only row, is memory that the kernels share."""
     net = network(4).replace('"return np.tanh(X @ W + b)"', '"return np.tanh((X - X.mean()) @ W + b)"').replace('"X{float}[N H]"', '"X{float}[1 H]"')
@@ -127,6 +129,7 @@ def test_the_memory_between_layers_is_used_again() -> None:
     assert layout(lowered(network(4))).shared is layout(lowered(network(9))).shared
 
 
+@pytest.mark.slow
 @pytest.mark.slice(6)
 @pytest.mark.parametrize("layers", [2, 5])
 @pytest.mark.parametrize(("runtime", "config"), [("clang", {}), ("clang", {"OMP": 1}), ("gcc", {}), ("numpy", {})])

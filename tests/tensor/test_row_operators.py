@@ -146,6 +146,7 @@ def check(operator: Any, name: str, given: list[np.ndarray]) -> None:
         np.testing.assert_allclose(found, wanted, rtol=2e-4, atol=2e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.slice(12)
 @pytest.mark.parametrize("opt", [0, 2])
 @pytest.mark.parametrize("name", OPERATORS)
@@ -176,6 +177,7 @@ def with_specials(x: np.ndarray) -> list[np.ndarray]:
     return [*made, masked, *[np.full_like(x, each) for each in (np.inf, -np.inf, np.nan)]]
 
 
+@pytest.mark.slow
 @pytest.mark.slice(3)
 @pytest.mark.parametrize("name", SPECIAL)
 def test_infinities_nan_and_rows_that_are_masked_whole(name: str) -> None:
@@ -189,6 +191,7 @@ def test_infinities_nan_and_rows_that_are_masked_whole(name: str) -> None:
                 np.testing.assert_allclose(found, wanted, rtol=2e-4, atol=2e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["softmax of rows", "softmax of columns", "softmax of axis 1 of 4", "batch norm, channels last",
                                   "layer norm", "argmax"])
 def test_no_elements(name: str) -> None:
@@ -199,6 +202,7 @@ def test_no_elements(name: str) -> None:
     assert found.size == 0
 
 
+@pytest.mark.slow
 def test_the_index_of_an_empty_axis_is_refused() -> None:
     with pytest.raises(caten.CatenError, match="E711"):
         caten.compile(spec_of("argmax"))(np.zeros((3, 0), np.float32))

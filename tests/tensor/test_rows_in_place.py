@@ -14,6 +14,7 @@ PROGRAM = """(tensor F (outputs Y)
   (output Y v2))"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runtime", ["gcc", "numpy"])
 @pytest.mark.parametrize("opt", [1, 2])
 @pytest.mark.parametrize("at", ["p", "j"])

@@ -88,6 +88,7 @@ def test_choices_of_conditions_are_conditions(choice: str, formula: str) -> None
     assert values(f"{head}code = '(dotimes (i N) (setf (aref y i) {body}))'", "Y") == values(f"{head}lang = 'python'\ncode = 'return {formula}'", "Y")
 
 
+@pytest.mark.slow
 def test_what_may_be_outside_is_read_where_a_condition_holds_only() -> None:
     spec = ("[composite]\nname = 'Y'\ninputs = ['a{int}[N]', 'y{bool}[M]']\noutputs = ['y']\n[implementation]\n"
             "code = '(dotimes (i M) (setf (aref y i) (or (>= i N) (< (aref a i) 3))))'")

@@ -111,6 +111,7 @@ def arguments(n: int) -> tuple[np.ndarray, np.ndarray]:
     return rng.integers(0, 256, n).astype(np.uint8), rng.standard_normal(n).astype(np.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [0, 1, 8191, 8192, 8200, 100003])
 def test_a_histogram_on_threads(n: int, tool: Callable[[str], str]) -> None:
     tool("gcc")
@@ -128,6 +129,7 @@ def on_threads(spec: str, arguments: str, count: str) -> str:
                           env={**os.environ, "OMP_NUM_THREADS": count}).stdout
 
 
+@pytest.mark.slow
 def test_the_number_of_threads_changes_no_bit(tool: Callable[[str], str]) -> None:
     tool("gcc")
     assert on_threads("t.SPEC", "*t.arguments(50000)", "1") == on_threads("t.SPEC", "*t.arguments(50000)", "2")
@@ -209,6 +211,7 @@ def drawn(rng: random.Random) -> str:
     return " ".join(loop(n) for n in range(2, 2 + rng.choice((1, 1, 2, 3))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [*range(0, 60, 2), *[pytest.param(seed, marks=pytest.mark.nightly) for seed in range(1, 60, 2)], 291, 406, 418, 493, 550, 616])
 def test_drawn_scatters_are_the_loops_as_written(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scatter_lowering, "ITERATIONS", 1)
@@ -280,6 +283,7 @@ def whole(n: int, v: int = 7, d: int = 5) -> dict[str, np.ndarray]:
             "G": rng.standard_normal((n, d)).astype(np.float32), "W": rng.standard_normal(n)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opt", [0, 2])
 @pytest.mark.parametrize("omp", ["0", "1"])
 def test_scatters_with_checks_are_those_of_numpy(opt: int, omp: str, tool: Callable[[str], str]) -> None:
@@ -307,6 +311,7 @@ def test_the_number_of_threads_changes_no_bit_of_checked_scatters(tool: Callable
     assert on_threads("t.WHOLE", "**t.whole(60000)", "1") == on_threads("t.WHOLE", "**t.whole(60000)", "2")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", ["return Z + A.T @ B", "return A.T @ B + Z"])
 def test_a_product_adds_to_what_a_scatter_has_made(body: str) -> None:
     """There is no array for the product, and many small terms are not added one by one to its large sum."""

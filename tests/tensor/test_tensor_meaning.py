@@ -89,6 +89,7 @@ def test_families_in_random_spellings(nightly: bool) -> None:
             agree(*programs(spec), n)
 
 
+@pytest.mark.slow
 def test_random_programs(nightly: bool) -> None:
     """5,000 at night. Those with indices fail, or do not."""
     failed = Counter[bool]()

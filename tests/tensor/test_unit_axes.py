@@ -46,6 +46,7 @@ def test_names_keep_the_axes_that_are_left() -> None:
     assert len(named.axes) == len(define.value.axes) + len(define.value.over) == 2
 
 
+@pytest.mark.slow
 def test_graphs_have_no_sums_of_one_term(monkeypatch: pytest.MonkeyPatch) -> None:
     """One query and one key: what an operator for any number of them is, with one."""
     made: list[TensorProgram] = []

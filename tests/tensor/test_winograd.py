@@ -103,6 +103,7 @@ def windows() -> caten.Operator:
     return caten.compile(spec())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(1, 1, 1, 1, 1), (1, 3, 2, 5, 5), (2, 5, 7, 6, 9), (1, 17, 18, 13, 20), (1, 3, 2, 4, 0), (2, 0, 3, 3, 2)])
 @pytest.mark.parametrize("wild", [False, True])
 def test_its_error_is_within_the_bound(windows: caten.Operator, shape: tuple[int, ...], wild: bool) -> None:

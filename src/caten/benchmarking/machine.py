@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import __version__, cores
+from .. import cores
 from ..runtime import cpu
+from ..version import __version__
 
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 

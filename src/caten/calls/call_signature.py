@@ -50,6 +50,7 @@ class CallSignature:
         self.passed = [groups.get(name, (name,)) for name in self.sizes if name not in later]
         self._order = [a["name"] for a in (*self.inputs, *self.outs)]
         self._out_names = [a["name"] for a in self.outs]
+        self._in_place: list[str] = [n for n in op["outputs"] if n not in self._out_names]
         self.takes_out = bool(self.outs) and OUT not in [a["name"] for a in self.inputs]
 
     def arranged(self, given: Sequence[Any], named: Mapping[str, Any]) -> tuple[list[Any], dict[str, int]]:
@@ -72,8 +73,9 @@ class CallSignature:
                 sizes[name] = scalar_arguments.size(name, value, self.name)
             else:
                 known = [*self._order, *self.sizes, *([OUT] if self.takes_out else [])]
+                in_place = f"; the call updates {', '.join(self._in_place)} in place" if name == OUT else ""
                 raise error("E700", f"{self.name} has no argument {name}", hint=did_you_mean(name, known)
-                            or f"it takes {', '.join(known)}")
+                            or f"it takes {', '.join(known)}{in_place}")
         if missing := [a["name"] for a in self.inputs if a["name"] not in values]:
             raise error("E700", f"{self.name}: {', '.join(missing)} missing; it takes "
                                 f"{', '.join([a['name'] for a in self.inputs])}")

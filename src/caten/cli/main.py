@@ -15,7 +15,7 @@ OURS = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
 if OURS:
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
 
-from .. import __version__  # noqa: E402   the signal handler comes first
+from ..version import __version__  # noqa: E402   the signal handler comes first
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

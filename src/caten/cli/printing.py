@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .. import __version__, attach
+from .. import attach
 from ..core.dtypes import DTYPES, SPELLINGS
 from ..core.scalars import OPERATORS, STRUCTURAL
 from ..errors import Diagnostic, UsageError
@@ -12,6 +12,7 @@ from ..runtime import cpu, discover, toolchain
 from ..runtime.c_runtime import Compiled
 from ..runtime.library_cache import default_directory
 from ..runtime.toolchain import candidates, named
+from ..version import __version__
 from .atomic_files import STDOUT, write
 from .shared_options import Request
 

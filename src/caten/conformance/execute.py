@@ -27,7 +27,7 @@ from ..runtime.protocol import Runtime
 from ..testing import pipe_messages, runner
 from . import guarded_calls, pool
 from .cases import Case, Kernel, selects
-from .elementwise import Elementwise
+from .elementwise_verdicts import Elementwise
 from .verdicts import BAD, Called, Verdict
 
 BATCH = 40                          # kernels of one library

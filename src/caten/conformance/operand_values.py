@@ -10,7 +10,7 @@ import numpy as np
 from ..core.dtypes import DTYPES
 from ..core.numpy_types import numpy_dtype
 from ..core.scalars import OPERATORS
-from .elementwise import limits
+from .elementwise_verdicts import limits
 
 Array = np.ndarray[Any, Any]
 COUNT = 75                  # elements: some vectors of any machine, and a rest

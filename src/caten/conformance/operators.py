@@ -12,7 +12,7 @@ import numpy as np
 from ..core.dtypes import DTYPES
 from ..core.scalars import OPERATORS
 from .cases import Case, Kernel, composite, identifier, spelled
-from .elementwise import Elementwise
+from .elementwise_verdicts import Elementwise
 from .operand_values import Array, sets
 
 WORDS = {"neg": "-"}                 # where a body says it in another way than the texts of the levels

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import __version__, compiler
+from .. import compiler
 from ..errors import CatenError
 from ..frontend.spec_files import SpecText
 from ..runtime import cpu
+from ..version import __version__
 from . import probe
 from .cases import composite
 from .execute import SILENCE, Plan, brief

@@ -31,6 +31,7 @@ def schema() -> dict[str, Any]:
     return loaded
 
 
+INCOMPLETE = "(incomplete)"     # a key of a test case of which something was taken out; no spec has it
 Violation = tuple[Diagnostic, Path, bool]      # with the path of the wrong value, and if a table is expected there
 
 
@@ -40,6 +41,7 @@ def problems(document: Any, places: Locations, kind: str = "spec") -> list[Diagn
     found = list(_check(document, schema() if kind == "spec" else {"$ref": f"#/$defs/{kind}"}, (), places))
     for _, path, table in found:
         _take_out(document, path, table)
+        _mark_case(document, path)
     return in_file_order([d for d, _, _ in found])
 
 
@@ -55,6 +57,16 @@ def _take_out(document: Any, path: Path, table: bool) -> None:
         document[path[-1]] = {}
     else:
         document.pop(path[-1], None)
+
+
+def _mark_case(document: Any, path: Path) -> None:
+    """Mark the test case that a value was taken out of: it would seem to lack a size."""
+    at = next((n for n, part in enumerate(path[:-1]) if part == "case" and isinstance(path[n + 1], int)), None)
+    if at is None or path[at + 2:at + 3] not in ((), ("sizes",), ("input",)):
+        return
+    for part in path[:at + 2]:
+        document = document[part]
+    document[INCOMPLETE] = True
 
 
 def _check(value: Any, rule: dict[str, Any], path: Path, places: Locations) -> Iterator[Violation]:

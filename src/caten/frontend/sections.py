@@ -28,6 +28,7 @@ from ..options import Instance
 from ..tensor.fusion_requests import FORMS, REQUESTS, is_request
 from .composite import named
 from .generic_signature import read_instance
+from .schema import INCOMPLETE
 from .signature import Signature
 from .spec_files import language_of, shown
 from .toml_positions import Locations, Path
@@ -107,7 +108,7 @@ def _cases(table: dict[str, Any], path: Path, signature: Signature, places: Loca
             if not tag or not all(c.isascii() and (c.isalnum() or c in "_-.") for c in tag):
                 yield Diagnostic("E020", f"{shown(tag)} is not a tag", places.value(*here, "tags", n),
                                  "a tag is letters, digits, '_', '-' and '.'")
-        if len(sizes) < len(settings):
+        if len(sizes) < len(settings) or INCOMPLETE in case:
             continue                           # it would seem to lack the sizes that are wrong
         found = Case(name, _text(given), _text(expect), tuple(case.get("tags", ())), tuple(sizes))
         yield found

@@ -5,10 +5,10 @@ import json
 from dataclasses import asdict
 from typing import Any, ClassVar
 
-from .. import __version__
 from ..errors import Diagnostic, NothingMatched
 from ..frozen import frozen
 from ..testing.outcomes import Report
+from ..version import __version__
 
 BROKEN = ("crash", "timeout", "error")             # statuses that are errors in JUnit; the others are failures
 

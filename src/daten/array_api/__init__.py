@@ -9,7 +9,7 @@ from typing import Any
 
 from ..tensor import Tensor
 from . import fft, linalg
-from .creation import (
+from .creation_functions import (
     arange,
     asarray,
     empty,
@@ -52,7 +52,7 @@ from .data_types import (
 from .elementwise import *
 from .linear_algebra import matmul, matrix_transpose, tensordot, vecdot
 from .manipulation import *
-from .reductions import *
+from .statistical_functions import *
 
 __array_api_version__ = "2024.12"
 newaxis = None
@@ -63,6 +63,6 @@ def __array_namespace_info__() -> Any:
     return Info()
 
 
-__all__ = sorted({n for n in globals() if not n.startswith("_")} - {"Any", "Info", "data_types", "elementwise",
-                                                                   "manipulation", "reductions", "creation",
-                                                                   "linear_algebra"})
+__all__ = sorted({n for n in globals() if not n.startswith("_")} - {
+    "Any", "Info", "creation_functions", "data_types", "elementwise", "linear_algebra", "manipulation",
+    "statistical_functions"})

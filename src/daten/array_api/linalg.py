@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from ..tensor import Tensor, apply, one
-from . import elementwise, reductions
+from . import elementwise, statistical_functions
 from .data_types import isdtype
 from .linear_algebra import matmul, matrix_transpose, tensordot, vecdot
 from .manipulation import broadcast_arrays, moveaxis
-from .reductions import sum as total
+from .statistical_functions import sum as total
 
 EighResult = namedtuple("EighResult", ["eigenvalues", "eigenvectors"])
 QRResult = namedtuple("QRResult", ["Q", "R"])
@@ -139,7 +139,7 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Te
     if ord not in (1, -1, np.inf, -np.inf):
         raise ValueError(f"the norms of matrices are 'fro', 'nuc', 1, 2, inf and their negatives, not {ord!r}")
     sums = total(elementwise.abs(x), axis=-2 if abs(ord) == 1 else -1, keepdims=True)
-    made = (reductions.max if ord > 0 else reductions.min)(sums, axis=(-2, -1), keepdims=True)
+    made = (statistical_functions.max if ord > 0 else statistical_functions.min)(sums, axis=(-2, -1), keepdims=True)
     return made if keepdims else made[..., 0, 0]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import random
-from ..array_api.creation import arange
+from ..array_api.creation_functions import arange
 from ..huge_pages import zeros
 from ..jit import jit
 from ..nn import Embedding, LayerNorm, Module, parameter

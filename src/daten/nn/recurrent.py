@@ -32,7 +32,7 @@ class _Cell(Module):
 
     def start(self, batch: int, dtype: Any = "float32") -> State:
         """The state at the start of a sequence: zeros."""
-        from ..array_api.creation import zeros  # imported here: few networks have recurrent layers
+        from ..array_api.creation_functions import zeros  # imported here: few networks have recurrent layers
         return (zeros((batch, self._width), dtype=element_type(type_named(dtype))),) * self.states
 
     def first(self, x: Tensor) -> State:

@@ -115,6 +115,7 @@ def operators(request: pytest.FixtureRequest) -> Any:
     return caten.compile("\n".join([spec(*row) for row in ALL]), runtime="gcc", opt=request.param, config={"OPT": "0"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", ALL, ids=[row[3].replace("\n", "; ") for row in ALL])
 def test_what_numpy_computes(row: tuple[str, str, str, str], tool: Any, operators: Any) -> None:
     tool("gcc")
@@ -159,6 +160,7 @@ LISP = [("(setf Z (+ A B)) (return Z)", lambda a, b: a + b), ("(return (relu (* 
         ("(setf Z (exp A)) (setf Z (/ Z B))", lambda a, b: np.exp(a) / b)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("code", "numpy"), LISP, ids=[code for code, _ in LISP])
 def test_whole_tensors_in_lisp(code: str, numpy: Any, tool: Any) -> None:
     tool("gcc")
@@ -168,6 +170,7 @@ def test_whole_tensors_in_lisp(code: str, numpy: Any, tool: Any) -> None:
     np.testing.assert_allclose(caten.compile(text, runtime="gcc")(a, b), numpy(a, b), rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize(("fn", "start"), [("add", 0), ("maximum", -2), ("multiply", 1)])
 def test_16_bit_floats_are_accumulated_in_float32(dtype: str, fn: str, start: int) -> None:

@@ -92,6 +92,7 @@ def drawn_subscript(seed: int) -> str:
     return f"({name})[{', '.join(parts)}]"
 
 
+@pytest.mark.slow
 def test_random_subscripts() -> None:
     for seed in range(300):
         check(drawn_subscript(seed), SIZES[0], seed)

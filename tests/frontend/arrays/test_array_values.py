@@ -185,6 +185,7 @@ def test_an_index_outside_fails_its_check() -> None:
 # random expressions
 
 
+@pytest.mark.slow
 def test_random_expressions() -> None:
     for seed in range(300):
         text = drawn_expression(seed)

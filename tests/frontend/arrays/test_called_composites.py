@@ -49,6 +49,7 @@ def drawn(*shape: int) -> np.ndarray:
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.slice(12)
 @pytest.mark.parametrize("opt", [0, 2])
 @pytest.mark.parametrize(("body", "lang", "expected"), [
@@ -88,6 +89,7 @@ def prefix(x: np.ndarray) -> np.ndarray:
     return found
 
 
+@pytest.mark.slow
 def test_calls_fuse_with_their_callers() -> None:
     kernels = caten.compile(spec(*ALL, ("Op", '"X{float}[M N]"', '"Y{float}[M N]"', "python",
                                         "return Softmax(relu_2d(X)) * 2")))["Op"]
@@ -98,6 +100,7 @@ def test_calls_fuse_with_their_callers() -> None:
     assert np.array_equal(kernels(x), alone(x))
 
 
+@pytest.mark.slow
 @pytest.mark.slice(2)
 @pytest.mark.parametrize(("body", "code", "message"), [
     ("return Softmax(X, X)", "E322", "Softmax takes 1 arguments, not 2"),
@@ -132,6 +135,7 @@ def test_two_composites_that_call_each_other_are_refused() -> None:
         assert {d.code for d in refused.value.diagnostics} == {"E233"}
 
 
+@pytest.mark.slow
 def test_a_composite_of_an_included_file_and_of_a_path(tmp_path: Path) -> None:
     (tmp_path / "Softmax.toml").write_text(spec(SOFTMAX))
     (tmp_path / "main.toml").write_text(spec(("Op", '"X{float}[M N]"', '"Y{float}[M N]"', "python",

@@ -79,6 +79,7 @@ def stored(x: Any, y: Any) -> Any:
     return result @ y
 
 
+@pytest.mark.slow
 @pytest.mark.slice(5)
 @pytest.mark.parametrize(("function", "given"), [
     *[(f, (Z,)) for f in (exponentials, roots, of_angles)], *[(f, (X, Y)) for f in (covariances, correlations, powers, parts, solved, correlated, of_matrices, turned, of_two_axes, pooled, stored)]],

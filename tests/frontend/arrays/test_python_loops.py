@@ -70,6 +70,7 @@ def operators(request: pytest.FixtureRequest) -> Any:
     return caten.compile(text, runtime=runtime, opt=opt, config={"OPT": "0"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_python_computes(name: str, tool: Any, operators: Any) -> None:
     tool("gcc")
@@ -183,6 +184,7 @@ def test_nested_loops_with_constant_bounds_are_the_values_of_whole_arrays() -> N
     assert first == second
 
 
+@pytest.mark.slow
 def test_a_body_in_lisp_calls_one_in_python(tool: Any) -> None:
     tool("gcc")
     text = spec("Running", PythonProgram("x{float}[N]", "y{float}[N]", "", "s = 0.0\nfor i in range(N):\n    s += x[i]\n    y[i] = s"))
@@ -195,6 +197,7 @@ def test_a_body_in_lisp_calls_one_in_python(tool: Any) -> None:
     assert np.allclose(made["Also"](x), 2 * np.cumsum(np.cumsum(x)))
 
 
+@pytest.mark.slow
 def test_conditions_of_a_call_may_be_joined_where_loops_unroll() -> None:
     code = """
 rest = np.int64(N)

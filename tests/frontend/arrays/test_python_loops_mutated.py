@@ -69,6 +69,7 @@ def outcomes(program: PythonProgram, seed: int) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_mutated_programs(nightly: bool) -> None:
     seen, different = Counter[str](), []
     with warnings.catch_warnings():

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import click
 
-from ... import __version__
 from ...echo import escape
 from ...errors import CatenError
 from ...options import environment
@@ -18,6 +17,7 @@ from ...runtime.library_cache import Cache, default_directory, obstacle
 from ...runtime.plugin_checks import why_unavailable
 from ...runtime.protocol import Host
 from ...runtime.toolchain import Compiler, candidates, choose, complaint, has_openmp, temporary, version
+from ...version import __version__
 from ..atomic_files import STDOUT, write
 from .cache import size
 

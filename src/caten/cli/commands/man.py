@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from ... import __version__
 from ...errors import Diagnostic, UsageError, did_you_mean
+from ...version import __version__
 from ..app import COMMANDS, EPILOG, cli
 from ..atomic_files import STDOUT, unwritable, write
 

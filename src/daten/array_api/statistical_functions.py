@@ -11,8 +11,10 @@ import numpy as np
 
 from ..element_types import DType
 from ..tensor import Tensor, one
+from .creation_functions import full
 from .data_types import bool as bool_
 from .data_types import int64, isdtype, result_type, uint64
+from .manipulation import broadcast_to, concat
 
 UniqueAll = namedtuple("UniqueAll", ["values", "indices", "inverse_indices", "counts"])
 UniqueCounts = namedtuple("UniqueCounts", ["values", "counts"])
@@ -102,7 +104,6 @@ def cumulative_prod(x: Tensor, /, *, axis: int | None = None, dtype: Any = None,
 def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None,
          append: Tensor | None = None) -> Tensor:
     """The n-th differences of neighbouring elements along an axis. `prepend`, `append`: arrays to join to x before."""
-    from .manipulation import concat
     made = concat([part for part in (prepend, x, append) if part is not None], axis=axis)
     at = axis % x.ndim
     for _ in range(n):
@@ -143,7 +144,6 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     """The elements of x at `indices` along an axis: for each position of `indices`, one element of x."""
-    from .manipulation import broadcast_to
     at = axis % x.ndim
     others = np.broadcast_shapes(*[(*a.shape[:at], 1, *a.shape[at + 1:]) for a in (x, indices)])
     given = [broadcast_to(a, (*others[:at], a.shape[at], *others[at + 1:])) for a in (x, indices)]
@@ -192,8 +192,6 @@ def _reduced(name: str, x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
 
 
 def _scanned(name: str, x: Tensor, axis: int | None, dtype: Any, include_initial: bool, initial: int) -> Tensor:
-    from .creation import full
-    from .manipulation import concat
     if axis is None:
         if x.ndim > 1:
             raise ValueError(f"{name} of {x!r}: name an axis")

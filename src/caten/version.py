@@ -1,0 +1,3 @@
+"""The version of caten."""
+
+__version__ = "0.1.0"
