@@ -159,7 +159,8 @@ def test_a_compiler_that_hangs_is_stopped_with_its_children(tmp_path: Path) -> N
     pytest.fail("the compiler's child is still running")
 
 
-def test_a_result_that_cannot_be_stored(tmp_path: Path) -> None:
+def test_a_result_that_cannot_be_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)                         # where the compiler is asked for its version, it writes, too
     with pytest.raises(ToolError) as info:
         compile_with(tmp_path, "echo x > library.so", out=tmp_path / "missing" / "x.so")
     assert code(info) == "E625"
