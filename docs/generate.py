@@ -230,7 +230,7 @@ What a library for x86-64-v3 runs in calls with these sizes, one plan for each n
 
 ## Parameters
 
-`caten tune` tries these values instead of the default. It changes one parameter at a time, starting from the best schedules found so far. Fusion, and the blocks of long scans
+`caten tune` tries these values instead of the default. It changes one parameter at a time, starting from the best schedules found so far. Beside plans, it tries the nests as written and single legal steps. Fusion, and the blocks of long scans
 and scatters, have [no parameters](performance.md#tuning).
 
 | parameter | description | default | values |

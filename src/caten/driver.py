@@ -11,10 +11,10 @@ from pathlib import Path
 from . import faults
 from .attach import runtime_for
 from .collector import CollectingRarely
-from .core.program import Program, Schedule, Source, Target, resolve
+from .core.program import At, Program, Schedule, Source, Target, resolve
 from .core.text import read, show
 from .echo import escape, escape_lines
-from .errors import CatenError, Diagnostic, UsageError, error
+from .errors import CatenError, Diagnostic, Place, UsageError, error
 from .loop.operation_count import BUDGET, Work, counted, current
 from .loop.statements import LoopProgram
 from .options import Options
@@ -140,10 +140,22 @@ def _scalar(program: Program, log: Sequence[Entry]) -> Iterator[Diagnostic]:
     for entry in log:
         if isinstance(entry, StaysScalar):
             place = next((place for name in (entry.loop, *entry.stored)
-                          if (place := program.place_of(name)) is not None), None)
+                          if (place := program.place_of(name)) is not None), None) or _place_of_store(program, entry)
             yield Diagnostic(SCALAR, f"{program.name}: the loop over '{entry.loop}' stays scalar: {entry.why}", place,
                              severity="warning",
                              hint="caten schedule --explain shows all that was tried")
+
+
+def _place_of_store(program: Program, entry: StaysScalar) -> Place | None:
+    """Where an element of an array of the nest is written, if it is one place: a loop may have another name than in the
+    source file."""
+    arrays = {_array_of(access) for access in entry.stored}
+    written = [a.what for a in program.all(At) if a.what.startswith("(aref ") and _array_of(a.what) in arrays]
+    return program.place_of(written[0]) if len(written) == 1 else None
+
+
+def _array_of(access: str) -> str:
+    return access.split()[1].rstrip(")")
 
 
 def _nests(program: Program, log: Sequence[Entry]) -> Iterator[Diagnostic]:

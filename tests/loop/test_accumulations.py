@@ -50,6 +50,23 @@ SAME = {
         "(dotimes (i M) (dotimes (j N) (if (= j 0) (setf (aref y i) (aref U i j)) (incf (aref y i) (aref U i j)))))",
         "(dotimes (i M) (dotimes (j N) (if (> j 0) (incf (aref y i) (aref U i j)) (setf (aref y i) (aref U i 0)))))",
         "(dotimes (i M) (dotimes (j N) (if (< j 1) (setf (aref y i) (aref U i 0)) (setf (aref y i) (+ (aref y i) (aref U i j))))))")],
+    "first iteration with a condition": [("y{float}[M](where N > 0)", code) for code in (
+        "(dotimes (i M) (setf (aref y i) 0) (dotimes (j N) (incf (aref y i) (aref U i j))))",
+        "(dotimes (i M) (dotimes (j N) (when (= j 0) (setf (aref y i) 0)) (incf (aref y i) (aref U i j))))",
+        "(dotimes (i M) (dotimes (j N) (if (> j 0) (incf (aref y i) (aref U i j)) (setf (aref y i) (aref U i j)))))",
+        "(dotimes (i M) (dotimes (j N) (setf (aref y i) (if (= j 0) (aref U i j) (+ (aref y i) (aref U i j))))))",
+        "(dotimes (i M) (dotimes (j N) (setf (aref y i) (+ (aref U i j) (if (< 0 j) (aref y i) 0)))))")],
+    "first row of columns": [("y{float}[M](where M = N)", code) for code in (
+        "(dotimes (j_2 N) (setf (aref y j_2) 0)) (dotimes (i M) (dotimes (j N) (incf (aref y j) (aref U i j))))",
+        "(dotimes (i M) (dotimes (j N) (when (= i 0) (setf (aref y j) 0)) (incf (aref y j) (aref U i j))))",
+        "(dotimes (i M) (dotimes (j N) (if (= i 0) (setf (aref y j) (aref U i j)) (incf (aref y j) (aref U i j)))))",
+        "(dotimes (i M) (dotimes (j N) (setf (aref y j) (if (= i 0) (aref U i j) (+ (aref y j) (aref U i j))))))")],
+    "first iteration sets what holds": [(S, f"(set t 0.0) (dotimes (i N) {step}) (setf s t)") for step in (
+        "(incf t (aref x i))", "(when (= i 0) (set t 0.0)) (incf t (aref x i))",
+        "(if (= i 0) (set t (aref x i)) (set t (+ t (aref x i))))")],
+    "nothing under the other condition": [(S, f"(set t 0.0) (dotimes (i N) {step}) (setf s t)") for step in (
+        "(when (> (aref x i) z) (incf t (aref x i)))",
+        "(if (> (aref x i) z) (set t (+ t (aref x i))) (set t t))")],
     "first of a maximum": [("y{float}[M](where N > 0)", code) for code in (
         "(dotimes (i M) (set t (- inf)) (dotimes (j N) (maxcf t (aref U i j))) (setf (aref y i) t))",
         "(dotimes (i M) (set t (aref U i 0)) (loop (j 1 N) (maxcf t (aref U i j))) (setf (aref y i) t))",
@@ -88,6 +105,12 @@ def test_what_only_looks_like_an_accumulation_stays(code: str) -> None:
     "(dotimes (i M) (dotimes (j N) (if (= j 1) (setf (aref y i) (aref U i j)) (incf (aref y i) (aref U i j)))))",
     "(dotimes (i M) (dotimes (j N) (if (> (aref x j) 0) (setf (aref y i) (aref U i j)) (incf (aref y i) (aref U i j)))))",
     "(dotimes (i M) (dotimes (j N) (if (= j 0) (setf (aref y i) (* 2 (aref U i j))) (incf (aref y i) (aref U i j)))))",
+    "(dotimes (i M) (dotimes (j N) (incf (aref y i) (aref U i j)) (when (= j 0) (setf (aref y i) 0))))",             # used before
+    "(dotimes (i M) (dotimes (j N) (when (= j 1) (setf (aref y i) 0)) (incf (aref y i) (aref U i j))))",
+    "(dotimes (i M) (dotimes (j N) (when (= j 0) (setf (aref y i) (aref y 0))) (incf (aref y i) (aref U i j))))",
+    "(dotimes (i M) (dotimes (j N) (when (= i 0) (setf (aref y 0) 0)) (incf (aref y 0) (aref U i j))))",           # once for each j
+    "(dotimes (i M) (dotimes (j i) (when (= i 2) (setf (aref y j) 0)) (incf (aref y j) (aref U i j))))",
+    "(dotimes (i M) (dotimes (j (- M 1)) (when (= i 0) (setf (aref y j) 0)) (incf (aref y j) (aref y (+ j 1)))))",
 ])
 def test_first_iterations_that_are_others_stay(code: str) -> None:
     made = program("y", code, more="y{float}[M]")

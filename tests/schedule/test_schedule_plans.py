@@ -101,6 +101,10 @@ PLANS: tuple[tuple[str, NestKind, Any, Machine, dict[str, tuple[str, str]]], ...
                  "(and (< 0 K) (and (< 0 M) (or (or (<= (* K N) 16384) (and (or (<= M 128) (<= N 128)) (<= (* K N) 131072))) (<= N 16))))"),
         "few_rows": ("(column-reduction (lanes 16) (vectors 2) (rows 8) (block 8192))", "(or (< M 2) (< K 2))"),
         "packed": ("(packed-gemm (rows 8) (columns 32) (lanes 16) (depth 256) (panel-rows 512) (panel-columns 1024) (prefetch 4) (unroll 1))", "")}),
+    ("a matrix of known size times many vectors", contractions.PRODUCTS,
+     Product("f32", 16, (), (M,), (axis("n", 3),), (axis("k", 4),), "k", "n"), V4, {"tiny_matrix": ("(scalar-accumulator)", "")}),
+    ("many products of matrices whose rows are shorter vectors", contractions.PRODUCTS,
+     Product("f32", 16, (B,), (axis("m", 4),), (axis("n", 4),), (axis("k", 4),), "k", "n"), V4, {"tiny_matrix": ("(scalar-accumulator)", "")}),
     ("a product of known size", contractions.PRODUCTS,
      Product("f32", 16, (), (axis("m", 64),), (axis("n", 64),), (axis("k", 64),), "k", "n"), V4, {
         "packed": ("(packed-gemm (rows 8) (columns 32) (lanes 16) (depth 256) (panel-rows 512) (panel-columns 1024) (prefetch 4) (unroll 1) (pack-along-sum))", "")}),

@@ -7,9 +7,12 @@ import random
 import pytest
 from schedule_nets import assert_same, assert_sound, program
 
+from caten import driver, loading
 from caten.core.program import Schedule
 from caten.core.text import show
+from caten.frontend.spec_files import SpecText
 from caten.loop.statements import LoopProgram, Setf, Transpose
+from caten.options import Options
 from caten.schedule import autoscheduler, script
 from caten.schedule.analysis.loop_queries import loops_in
 from caten.schedule.plans.parameters import Parameter
@@ -149,3 +152,18 @@ def test_random_blocks_keep_the_meaning(nightly: bool) -> None:
         assert blocks(after)
         assert_sound(after)
         assert_same(before, after, ((),), seed)
+
+
+@pytest.mark.parametrize(("count", "inside"), [(2, True), (3, True), (7, True), (64, False)])
+def test_a_short_axis_of_known_size_is_innermost(count: int, inside: bool) -> None:
+    """[N 3] -> [3 N]: blocks of a vector by a vector would be empty for the most part."""
+    spec = (f'[composite]\nname = "Split"\ninputs = ["x{{float}}[N {count}]"]\noutputs = ["y{{float}}[{count} N]"]\n[implementation]\n'
+            f'code = "(dotimes (i N) (dotimes (j {count}) (setf (aref y j i) (aref x i j))))"\n')
+    options = Options(config=(("MARCH", "x86_64_v3"),))
+    (op,) = loading.load_programs(SpecText("a.toml", spec, "toml"), options)
+    made = driver.advance(op, "loop", options)
+    fact = made.first(Schedule)
+    assert fact is not None
+    steps = [step[0] for step in fact.steps]
+    assert ("transpose" not in steps) == inside
+    assert ("reorder" in steps and "split" not in steps) == inside

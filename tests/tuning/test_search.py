@@ -1,7 +1,7 @@
 """The search, with times that are made up: what is faster is found within the budget, and luck is not."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import ClassVar
 
@@ -32,6 +32,9 @@ class Fake:
 
     def make(self, choices: Choices) -> Candidate | None:
         return Candidate(choices, str(choices), str(choices))
+
+    def moves(self) -> Iterator[Candidate]:
+        return iter(())
 
     def ratios(self, candidates: Sequence[Candidate], thorough: bool) -> list[Ratios | None]:
         self.time += len(candidates)
@@ -190,3 +193,23 @@ def test_the_model_decides_what_comes_first() -> None:
     searched(shop, budget=1.5)
     assert [dict(c.choices.values).get("gemm.rows", 0) for c in shop.measured] == sorted(
         [dict(c.choices.values).get("gemm.rows", 0) for c in shop.measured], reverse=True)
+
+
+def test_moves_without_a_plan_are_tried_after_the_parameters() -> None:
+    """The nest as written, and legal moves: one that is faster wins, and the parameters are combined as before."""
+    class Moving(Fake):
+        def moves(self) -> Iterator[Candidate]:
+            return (Candidate(DEFAULTS, schedule, schedule) for schedule in ("written", "present", "outer vectors"))
+
+        def ratio(self, candidate: Candidate, thorough: bool) -> Ratios | None:
+            known = {"written": 0.2, "outer vectors": 4.0}
+            return [self.estimate(known[candidate.schedule])] if candidate.schedule in known else super().ratio(candidate, thorough)
+    shop = Moving()
+    found = searched(shop)
+    assert found.winner is not None
+    assert (found.winner.candidate.schedule, found.winner.candidate.said) == ("outer vectors", "moves without a plan")
+    first = list(dict.fromkeys([c.schedule for c in shop.measured]))
+    assert first.index("written") == first.index("outer vectors") - 1 > first.index("maps.stream = 1")
+    assert "gemm.depth = 512, gemm.rows = 8" in first
+    assert "present" not in first
+    assert searched(Moving(), 2.0).winner is None                # the parameters take the time

@@ -21,15 +21,15 @@ from ..core.monoids import identity, is_monoid
 from ..core.node import substitute
 from ..core.program import Buffer, InOrder
 from ..core.scalars import EXCHANGED, NEGATED
+from ..core.unique_names import Names
 from .affine import canonical
 from .bound_tightening import tighten_bounds
 from .context import Context
 from .effects import reads, writes
+from .first_iterations import Accumulating, FirstIteration, without_lets
 from .forwarding import forward_scalars
 from .simplify import statement_field
 from .statements import ONE, Aref, For, If, Incf, Let, Setf, Stmt
-
-LARGE = 200                    # largest expression, in nodes, in which names are replaced
 
 
 def normalise(op: Any) -> Any:
@@ -37,8 +37,8 @@ def normalise(op: Any) -> Any:
     if op.opt == 0:
         return op
     stores = [_name(n.ref) for clause in op.clauses for n in clause.walk() if isinstance(n, Setf | Incf)]
-    twice = frozenset([b.name for b in op.all(Buffer) if b.access == "out" and stores.count(b.name) == 2])
-    pass_ = _Pass(op.first(InOrder) is not None, op.opt < 2, twice, frozenset(op.sizes))
+    outputs = {b.name: stores.count(b.name) for b in op.all(Buffer) if b.access == "out"}
+    pass_ = _Pass(op.first(InOrder) is not None, op.opt < 2, outputs, frozenset(op.sizes), Names.of(op))
     clauses = []
     for clause in op.clauses:
         field = statement_field(clause)
@@ -50,11 +50,12 @@ def normalise(op: Any) -> Any:
 class _Pass:
     """The pass over one body."""
 
-    def __init__(self, in_order: bool, plain: bool, twice: frozenset[str], sizes: frozenset[str]):
+    def __init__(self, in_order: bool, plain: bool, stores: Mapping[str, int], sizes: frozenset[str], names: Names):
         self.in_order = in_order                  # float sums keep the written order
         self.plain = plain                        # -O1: every operation stays
-        self.twice = twice                        # zero-filled outputs that two statements write
+        self.stores = stores                      # for each output, which is zero-filled, how many statements write it
         self.sizes = sizes
+        self.names = names
         self.made: set[Expr] = set()              # conditions under which a loop runs
 
     def may_reorder(self, fn: str, dtype: str) -> bool:
@@ -66,18 +67,20 @@ class _Pass:
         """Normalise a list of statements."""
         done: list[Stmt] = []
         for stmt in forward_scalars(stmts):
-            for new in self.statement(stmt, context):
+            for new in self.statement(stmt, context, done):
                 if isinstance(new, For) and (longer := self.from_the_first(done, new, context)) is not None:
                     done, new = longer
                 done.append(new)
             context = context.after(stmt)
         return tuple(done)
 
-    def statement(self, stmt: Stmt, context: Context) -> tuple[Stmt, ...]:
+    def statement(self, stmt: Stmt, context: Context, before: Sequence[Stmt]) -> tuple[Stmt, ...]:
         match stmt:
+            case Setf(ref=Aref(index=()) as ref, value=value) if value is ref:
+                return ()
             case For():
                 loop = stmt.replace(body=self.block(stmt.body, context.inside(stmt)))
-                return self.without_first(self.hoisted(tighten_bounds(loop, self.sizes, context)), context)
+                return self.without_first(self.hoisted(tighten_bounds(loop, self.sizes, context)), context, before)
             case If(cond=cond, then=then, otherwise=otherwise):
                 made = If(cond, self.block(then, context.given(cond)),
                           self.block(otherwise, context.given(cond, False)))
@@ -149,7 +152,7 @@ class _Pass:
                       None)
             if at is None or not self.may_reorder(incf.fn, incf.ref.dtype) or not _is_alone(incf, loop):
                 return None
-            first = substitute(_without_lets(incf.value, lets), {Var(loop.name, "i64"): start})
+            first = substitute(without_lets(incf.value, lets), {Var(loop.name, "i64"): start})
             setf = rest[at]
             assert isinstance(setf, Setf)
             between = rest[at + 1:]
@@ -160,40 +163,22 @@ class _Pass:
         longer = loop.replace(lo=start)
         return (rest, longer) if context.proves(Op("lt", (start, loop.hi))) else None
 
-    def without_first(self, loop: Stmt, context: Context) -> tuple[Stmt, ...]:
-        """Split off a peeled first iteration: a loop that sets in its first iteration and accumulates in the others
-        becomes identity elements before a loop that only accumulates."""
+    def without_first(self, loop: Stmt, context: Context, before: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        """Move what the loop does in its first iteration alone before the loop."""
         if not isinstance(loop, For) or loop.step is not ONE:
             return (loop,)
-        inside = context.inside(loop)
-        at_first = Op("eq", (Var(loop.name, "i64"), loop.lo))
-        lets = {Var(s.name, s.type): s.value for s in loop.body if isinstance(s, Let)}
-        body: list[Stmt] = []
-        begun: list[Setf] = []
-        for stmt in loop.body:
-            match stmt:
-                case If(cond=cond, then=(yes,), otherwise=(no,)):
-                    if inside.given(at_first).refutes(cond):
-                        cond, yes, no = Op("not", (cond,)), no, yes
-                    match yes, no:
-                        case Setf(Aref() as ref, value), Incf(_, added, fn) if no.ref is ref:
-                            same = canonical(substitute(_without_lets(added, lets), {Var(loop.name, "i64"): loop.lo}))
-                            given = canonical(substitute(_without_lets(value, lets), {Var(loop.name, "i64"): loop.lo}))
-                            if (self.may_reorder(fn, ref.dtype) and same is given and _is_alone(no, loop, 2)
-                                    and inside.given(at_first).proves(cond)
-                                and inside.given(at_first, False).refutes(cond)):
-                                begun.append(Setf(ref, identity(fn, ref.dtype)))
-                                body.append(no)
-                                continue
-            body.append(stmt)
-        if not begun:
+        found = FirstIteration(loop, context, Accumulating(self.accumulated, self.may_reorder, self.names))
+        if not found.begun:
             return (loop,)
         runs = Op("lt", (loop.lo, loop.hi))
-        fills = all(_name(s.ref) in self.twice and isinstance(s.value, Const) and s.value.value == 0 for s in begun)
-        alike = runs.variables <= self.sizes and not reads(runs)          # loop-invariant
-        sure = context.proves(runs) or (fills and alike)                         # outputs are zero-filled
-        made = (*begun, loop.replace(body=tuple(body)))
-        if sure:
+        fills = all(self.stores.get(_name(s.ref)) == times and isinstance(s.value, Const) and s.value.value == 0
+                    for s, times, _ in found.begun)                              # outputs are zero-filled
+        alike = runs.variables <= self.sizes and not reads(runs)                 # loop-invariant
+        shorter = loop.replace(body=found.body)
+        if all(not around and _holds(before, s) for s, _, around in found.begun):
+            return (shorter,)
+        made = (*found.stores(), shorter)
+        if context.proves(runs) or (fills and alike):
             return made
         self.made.add(runs)
         return (If(runs, made),)
@@ -247,13 +232,14 @@ def _combined(fn: str, parts: Sequence[tuple[Expr, bool]]) -> Expr:
     return value
 
 
-def _without_lets(expr: Expr, lets: Mapping[Var, Expr]) -> Expr:
-    """Replace names by their values, repeatedly. Where the expression grows too large, some names stay."""
-    for name, value in reversed(list(lets.items())):
-        if expr.written_out > LARGE:
-            break
-        expr = substitute(expr, {name: value})
-    return expr
+def _holds(before: Sequence[Stmt], setf: Setf) -> bool:
+    """True if the element still has this value behind the statements."""
+    for stmt in reversed(before):
+        if stmt is setf:
+            return True
+        if _order_matters(stmt, setf):
+            return False
+    return False
 
 
 def _is_alone(incf: Incf, loop: For, times: int = 1) -> bool:

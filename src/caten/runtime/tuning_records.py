@@ -75,8 +75,9 @@ class Record:
 
     @property
     def said(self) -> str:
-        """The choices in words."""
-        return escape(", ".join([f"{name} = {value}" for name, value in self.choices.items()])) or "the defaults"
+        """The choices in words. A schedule of the tuner's own has none."""
+        said = escape(", ".join([f"{name} = {value}" for name, value in self.choices.items()]))
+        return said or "moves without a plan"
 
 
 def key(program: LoopProgram, runtime: Runtime) -> str:

@@ -5,7 +5,7 @@ import hashlib
 import mmap
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -30,7 +30,7 @@ from ..schedule.planning import Planning
 from ..schedule.plans.parameters import Choices
 from ..testing import data, isolate
 from ..testing.reference import Expected, caller, expected_of
-from . import candidate_check, cost
+from . import candidate_check, cost, moves
 from .search import Candidate, Ratios
 
 PROOF_SECONDS = 20.0           # time limit of a correctness check
@@ -113,6 +113,17 @@ class Shop:
             return None
         return self._kept(choices, program)
 
+    def moves(self) -> Iterator[Candidate]:
+        """The nests as written and legal moves alone; the cost model does not rule them out."""
+        made = moves.moved(self.before, self.machine, lambda: Planning(tolerant=not self.options.strict))
+        while True:
+            with counted(Work(BUDGET)):
+                program = next(made, None)
+            if program is None:
+                return
+            if cost.fits(program, self.machine):
+                yield self._kept(Choices(), script.recorded(program, ()))
+
     def replayed(self, schedule: str, choices: Choices) -> Candidate | None:
         """The candidate of an earlier record; None if its schedule no longer applies."""
         try:
@@ -135,7 +146,7 @@ class Shop:
             found[c.schedule] if len(found.get(c.schedule, ())) == len(self.sizes) else None for c in candidates]
         if self.options.debug >= 1:
             for candidate, ratios in zip(candidates, complete, strict=True):
-                print(f"caten: {self.op.name}: {candidate.choices}: {_said(ratios)}", file=sys.stderr)
+                print(f"caten: {self.op.name}: {candidate.said}: {_said(ratios)}", file=sys.stderr)
         return complete
 
     def check(self) -> None:

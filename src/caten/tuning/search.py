@@ -1,5 +1,5 @@
 """Beam search over plan parameters. It starts from the defaults, changes one parameter at a time and keeps to its
-time budget.
+time budget. After each parameter alone, it tries the nests as written and single legal moves instead of a plan.
 
 A candidate is compiled only if its schedule is new and the cost model does not rule it out. A short measurement,
 interleaved with the present schedule, rejects most candidates; a long one decides about the others. A candidate counts
@@ -46,6 +46,11 @@ class Candidate:
     code: str
     cost: float = 0.0
 
+    @property
+    def said(self) -> str:
+        """The choices in words. Candidates of moves have none."""
+        return str(self.choices) if self.choices.values else "moves without a plan"
+
 
 class Workshop(Protocol):
     """Makes and measures candidates."""
@@ -55,6 +60,9 @@ class Workshop(Protocol):
 
     def make(self, choices: Choices) -> Candidate | None:
         """The schedule of these choices; None if a step is refused or the cost model rules it out."""
+
+    def moves(self) -> Iterator[Candidate]:
+        """The nests as written, and with legal moves instead of a plan."""
 
     def ratios(self, candidates: Sequence[Candidate], thorough: bool) -> list[Ratios | None]:
         """Measure each candidate against the present schedule; None if it does not compile, crashes, hangs or gives
@@ -111,6 +119,8 @@ class Search:
         while beam and not self._over():
             expanded.update(beam)
             self._sweep(beam)
+            if len(expanded) == 1:                # after the defaults
+                self._try_moves()
             beam = [s.candidate.choices for s in self.found[:WIDTH] if s.candidate.choices not in expanded]
         return self.confirm()
 
@@ -146,6 +156,12 @@ class Search:
             for start in range(0, len(made), GROUP):
                 if not self._over():
                     self._measure(made[start:start + GROUP])
+
+    def _try_moves(self) -> None:
+        """Measure schedules without a plan, in their order: the cost model compares schedules of one plan."""
+        candidates = (c for c in self.shop.moves() if self._is_new(c))
+        while not self._over() and (group := list(islice(candidates, GROUP))):
+            self._measure(group)
 
     def _changes(self, beam: Sequence[Choices]) -> list[Choices]:
         changes: list[tuple[float, int, Choices]] = []
@@ -209,5 +225,5 @@ class Search:
         return self.clock() - self._start >= self.budget
 
     def _said(self) -> str:
-        best = f", x{self.found[0].gain.value:.2f} with {self.found[0].candidate.choices}" if self.found else ""
+        best = f", x{self.found[0].gain.value:.2f} with {self.found[0].candidate.said}" if self.found else ""
         return f"{self.measured} schedules{best}"

@@ -24,7 +24,7 @@ from ..plans.reductions import (
 from ..plans.row_passes import OuterLoopVectors
 from ..plans.scans import PrefixVectors
 from ..plans.scatters import ScatterRows
-from ..plans.transposes import BlockedTranspose
+from ..plans.transposes import BlockedTranspose, ShortAxisInside
 from . import (
     convolution_over_filters,
     gpu_steps,
@@ -50,6 +50,7 @@ OF_LOOPS: dict[type[Plan], Callable[[Draft, Chain, Any, PlanContext], None]] = {
     SingleColumn: vector_loops.emit_single_column, RowByRow: vector_loops.emit_row_by_row,
     ScalarAccumulator: vector_loops.emit_scalar_accumulator, RowPerLane: vector_loops.emit_row_per_lane,
     VectorAccumulator: vector_loops.emit_vector_accumulator, BlockedTranspose: transpose_steps.emit_blocked_transpose,
+    ShortAxisInside: transpose_steps.emit_short_axis_inside,
     OuterLoopVectors: row_steps.emit_outer_loop_vectors, ThreadPerElement: gpu_steps.emit_thread_per_element,
     ColumnsInBlocks: gpu_steps.emit_columns_in_blocks,
     GroupPerRow: gpu_steps.emit_group_per_row, GroupReduction: gpu_steps.emit_group_reduction,

@@ -4,7 +4,7 @@ from __future__ import annotations
 from ..analysis.classify import Chain
 from ..draft import Draft
 from ..plans.plan import NotApplicable, PlanContext
-from ..plans.transposes import BlockedTranspose, Transposition, transposition
+from ..plans.transposes import BlockedTranspose, ShortAxisInside, Transposition, short_loop, transposition
 from .common_steps import reorder, vectorize_copy
 
 
@@ -26,6 +26,18 @@ def emit_blocked_transpose(draft: Draft, chain: Chain, plan: BlockedTranspose, c
     _transpose_blocks(draft, columns, rows, plan.lanes)
     vectorize_copy(draft, down, plan.lanes)
     draft.take("stream", across, t.out.buffer)
+
+
+def emit_short_axis_inside(draft: Draft, chain: Chain, plan: ShortAxisInside, context: PlanContext) -> None:
+    """Move the loop over the short axis innermost."""
+    t = transposition(draft.program, chain)
+    short = None if t is None else short_loop(t, context)
+    if short is None:
+        raise NotApplicable(f"'{chain.names[0]}' is no longer a transpose with a short axis")
+    others = tuple([n for n in chain.names if n != short])
+    reorder(draft, chain, (*others, short))
+    if context.threads:
+        draft.parallelize_two(*others)
 
 
 def order_transpose(draft: Draft, chain: Chain) -> tuple[Transposition, tuple[str, ...]]:

@@ -8,6 +8,7 @@ times and is read in order.
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 from ...core.dtypes import DTYPES, is_float
@@ -39,7 +40,7 @@ from .product import (
     extent,
     register_rows,
 )
-from .reductions import JAMMED, RowPerLane, SingleColumn, column_reduction, row_reduction
+from .reductions import JAMMED, RowPerLane, ScalarAccumulator, SingleColumn, column_reduction, row_reduction
 
 DOTS = Parameter("dots.columns", (4, 12, 24, 40, 64), what="most columns of a skinny GEMM computed as dot products")
 DOT_ROWS = Parameter("dots.rows", (2, 4, 6, 8), what="rows of a tile of dot products")
@@ -68,6 +69,8 @@ ROW_VECTORS = 4                 # vectors of a single row: fewer accumulators wo
 L2_ROWS, L2_COLUMNS = 128, 128  # up to which B may stay in the last private cache: it is read few times, or in order
 SHARED_L2_ROWS = 24             # of these if several threads work: they share whole tiles of rows, and one has the rest
 TRANSPOSED_SUM, FLAT_COLUMNS = 48, 24          # shortest sum and most columns for which not transposing B pays
+TINY = 64                       # elements of a matrix that C compilers unroll and keep in registers
+ROW_BYTES = (16, 32)            # of shorter vectors
 SMALL_ROWS = 32                 # a product with B in cache and so few rows is work for one thread
 
 
@@ -107,6 +110,17 @@ class StreamedGemm(Plan):
 
 
 # -- planners ----------------------------------------------------------------------------------------------------------
+def tiny_matrix(p: Product, context: PlanContext) -> Version:
+    """For a matrix of known size that fits some registers, times many vectors (a rotation, a colour transform): C
+    compilers unroll these loops. For many products of such matrices only if a row is a shorter vector."""
+    sides = (p.columns, p.sums, *((p.rows,) if p.batch else ()))
+    counts = [prod(axis.count or TINY for axis in side) for side in sides]
+    row = counts[0] * DTYPES[p.dtype].bytes
+    if max(counts) >= p.lanes or counts[0] * counts[1] > TINY or (p.batch and row not in ROW_BYTES):
+        raise NotApplicable("the matrices are not of known sizes, or too large to be unrolled, or rows are no vectors")
+    return Version(ScalarAccumulator())
+
+
 def short_dots(p: Product, context: PlanContext) -> Version:
     """For one column and a sum shorter than a vector: one row in each lane."""
     columns, summed = _single_column(p)
@@ -350,6 +364,7 @@ def match_product(program: LoopProgram, chain: Chain, context: PlanContext) -> P
 
 PRODUCTS = NestKind(
     "products", "Contractions of two arrays: GEMM, GEMV, batched products, convolutions.", match_product,
-    (short_dots, matrix_vector, several_rows, few_columns, few_columns_transposed, streamed_right, three_vectors,
-     right_fits_cache, whole_tiles, batch_fits_cache, few_rows, pointwise_convolution, small_images, small_batch,
-     filters_in_vectors, few_pixels_in_wide_tiles, few_pixels, wide_tiles, convolution, small_product, packed))
+    (tiny_matrix, short_dots, matrix_vector, several_rows, few_columns, few_columns_transposed, streamed_right,
+     three_vectors, right_fits_cache, whole_tiles, batch_fits_cache, few_rows, pointwise_convolution, small_images,
+     small_batch, filters_in_vectors, few_pixels_in_wide_tiles, few_pixels, wide_tiles, convolution, small_product,
+     packed))

@@ -106,7 +106,9 @@ def match_map(program: LoopProgram, chain: Chain, context: PlanContext) -> Map:
     lanes = context.vector_lanes(chain.body, computed=True)
     found = {contiguous_loop(program, ref, chain.names) for ref in stored(chain)}
     if len(found) != 1:
-        raise NotApplicable("the stores have no contiguous loop in common")
+        again = next((ref for ref in stored(chain) if not mentions(ref, chain.names[-1:])), None)
+        raise NotApplicable("the stores have no contiguous loop in common" if again is None else
+                            f"each iteration of '{chain.names[-1]}' stores {again} again")
     name = found.pop() or chain.names[-1]              # None if an index is a `let` name, which vectorize sees through
     _check_gathers(program, chain, name)
     axes, row = axes_of(chain), next(a for a in axes_of(chain) if a.name == name)

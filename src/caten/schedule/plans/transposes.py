@@ -52,6 +52,26 @@ class BlockedTranspose(Plan):
     non_temporal: bool = False
 
 
+@frozen
+class ShortAxisInside(Plan):
+    """The loop over a short axis is innermost: the C compiler unrolls it, and shuffles what it loads or stores."""
+
+
+def short_axis(t: Transposition, context: PlanContext) -> Version:
+    """For an axis of known size below a vector (points, colours): blocks would have no full vectors."""
+    if short_loop(t, context) is None:
+        raise NotApplicable("both axes fill vectors, or their sizes are not known")
+    return Version(ShortAxisInside())
+
+
+def short_loop(t: Transposition, context: PlanContext) -> str | None:
+    """The loop of the two whose known extent is below a vector, if there is one."""
+    lanes = _lanes(t, context)
+    extents = dict(zip(t.loops, t.extents, strict=True))
+    return next((loop for loop in (t.across, t.down)
+                 if isinstance(count := extents[loop], Const) and count.value < lanes), None)
+
+
 def larger_than_cache(t: Transposition, context: PlanContext) -> Version:
     """For arrays larger than the cache: non-temporal stores."""
     size, last = DTYPES[t.out.dtype].bytes, context.machine.cache_bytes[-1]
@@ -70,8 +90,11 @@ def fits_cache(t: Transposition, context: PlanContext) -> Version:
 def _plan(t: Transposition, context: PlanContext, non_temporal: bool = False) -> BlockedTranspose:
     size = DTYPES[t.out.dtype].bytes
     across = context.value(ACROSS, FAR_AHEAD if context.machine.fetches_ahead else NEAR)
-    return BlockedTranspose(context.value(DOWN) // size, across // size,
-                            min(context.machine.vector_bytes // size, MAX_LANES), non_temporal)
+    return BlockedTranspose(context.value(DOWN) // size, across // size, _lanes(t, context), non_temporal)
+
+
+def _lanes(t: Transposition, context: PlanContext) -> int:
+    return min(context.machine.vector_bytes // DTYPES[t.out.dtype].bytes, MAX_LANES)
 
 
 def transposition(program: LoopProgram, chain: Chain) -> Transposition | None:
@@ -98,4 +121,4 @@ def match_transpose(program: LoopProgram, chain: Chain, context: PlanContext) ->
 
 
 TRANSPOSES = NestKind("transposes", "Copies that swap rows and columns.", match_transpose,
-                      (larger_than_cache, fits_cache))
+                      (short_axis, larger_than_cache, fits_cache))
