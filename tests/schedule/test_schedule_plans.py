@@ -276,3 +276,23 @@ def test_threads_share_panels_of_a_small_product() -> None:
     assert "(parallel-panels)" in str(found.plan)
     assert flat(found.when) == "(and (<= 128 N) (<= (* (* M N) K) 16777216))"
     assert "small_product" not in versions(contractions.PRODUCTS, product(16), V4)
+
+
+def tiny(kind: str, rows: int | None, sums: int, columns: int, batch: bool = False) -> bool:
+    m = M if rows is None else axis("m", rows)
+    lanes = V4.vector_bytes // {"f32": 4, "f64": 8}[kind]
+    what = Product(kind, lanes, (B,) if batch else (), (m,), (axis("n", columns),), (axis("k", sums),), "k", "n")
+    return "tiny_matrix" in versions(contractions.PRODUCTS, what, V4)
+
+
+@pytest.mark.parametrize(("kind", "sums", "columns", "is_tiny"), [
+    ("f32", 3, 3, True), ("f32", 8, 4, True), ("f32", 9, 4, False), ("f32", 3, 5, False), ("f64", 3, 3, True), ("f64", 3, 4, False)])
+def test_rows_of_a_small_matrix_are_shorter_than_a_vector(kind: str, sums: int, columns: int, is_tiny: bool) -> None:
+    assert tiny(kind, None, sums, columns) == is_tiny
+
+
+@pytest.mark.parametrize(("kind", "rows", "sums", "columns", "is_tiny"), [
+    ("f32", 4, 4, 4, True), ("f32", 8, 8, 8, True), ("f64", 4, 4, 4, True), ("f32", 3, 3, 3, False), ("f32", 3, 3, 4, False), ("f32", 4, 8, 4, False),
+    ("f32", 8, 4, 4, False)])
+def test_many_small_matrices_are_squares_of_short_vectors(kind: str, rows: int, sums: int, columns: int, is_tiny: bool) -> None:
+    assert tiny(kind, rows, sums, columns, batch=True) == is_tiny

@@ -69,7 +69,7 @@ ROW_VECTORS = 4                 # vectors of a single row: fewer accumulators wo
 L2_ROWS, L2_COLUMNS = 128, 128  # up to which B may stay in the last private cache: it is read few times, or in order
 SHARED_L2_ROWS = 24             # of these if several threads work: they share whole tiles of rows, and one has the rest
 TRANSPOSED_SUM, FLAT_COLUMNS = 48, 24          # shortest sum and most columns for which not transposing B pays
-TINY = 64                       # elements of a matrix that C compilers unroll and keep in registers
+TINY_SUMS, TINY_COLUMNS = 8, 4  # of a matrix that C compilers unroll and keep in registers
 ROW_BYTES = (16, 32)            # of shorter vectors
 SMALL_ROWS = 32                 # a product with B in cache and so few rows is work for one thread
 
@@ -111,13 +111,14 @@ class StreamedGemm(Plan):
 
 # -- planners ----------------------------------------------------------------------------------------------------------
 def tiny_matrix(p: Product, context: PlanContext) -> Version:
-    """For a matrix of known size that fits some registers, times many vectors (a rotation, a colour transform): C
-    compilers unroll these loops. For many products of such matrices only if a row is a shorter vector."""
-    sides = (p.columns, p.sums, *((p.rows,) if p.batch else ()))
-    counts = [prod(axis.count or TINY for axis in side) for side in sides]
-    row = counts[0] * DTYPES[p.dtype].bytes
-    if max(counts) >= p.lanes or counts[0] * counts[1] > TINY or (p.batch and row not in ROW_BYTES):
-        raise NotApplicable("the matrices are not of known sizes, or too large to be unrolled, or rows are no vectors")
+    """For a matrix of known size that fits some registers, times many vectors (a rotation, a colour transform), and for
+    many products of square matrices whose rows are short vectors: C compilers unroll these loops."""
+    columns, sums, rows = [prod(axis.count or TINY_SUMS + 1 for axis in side) for side in (p.columns, p.sums, p.rows)]
+    row = columns * DTYPES[p.dtype].bytes
+    is_small = (columns == sums == rows and row in ROW_BYTES if p.batch
+                else columns <= TINY_COLUMNS and row < max(ROW_BYTES))
+    if not is_small or sums > TINY_SUMS or max(columns, sums) >= p.lanes:
+        raise NotApplicable("the matrices are not of known sizes, or too large to be unrolled, or no square ones")
     return Version(ScalarAccumulator())
 
 

@@ -26,6 +26,7 @@ ACROSS = Parameter("transposes.across", (128, 256, 512), what="bytes of a tile a
 FAR_AHEAD, NEAR = 256, 128      # of these, where the hardware fetches many streams ahead or few
 
 MAX_LANES = 16
+SHORT_BYTES = 4                 # longest axis of single bytes that is short: C compilers shuffle no more of them well
 
 
 @frozen
@@ -66,10 +67,10 @@ def short_axis(t: Transposition, context: PlanContext) -> Version:
 
 def short_loop(t: Transposition, context: PlanContext) -> str | None:
     """The loop of the two whose known extent is below a vector, if there is one."""
-    lanes = _lanes(t, context)
+    most = SHORT_BYTES if DTYPES[t.out.dtype].bytes == 1 else _lanes(t, context) - 1
     extents = dict(zip(t.loops, t.extents, strict=True))
     return next((loop for loop in (t.across, t.down)
-                 if isinstance(count := extents[loop], Const) and count.value < lanes), None)
+                 if isinstance(count := extents[loop], Const) and count.value <= most), None)
 
 
 def larger_than_cache(t: Transposition, context: PlanContext) -> Version:
