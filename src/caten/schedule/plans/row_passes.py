@@ -11,6 +11,7 @@ from ...loop.statements import Aref, For, LoopProgram
 from ...mathematics.elementary.elementary_table import FORMS
 from ..analysis.classify import Chain, chain_of, contiguous_loop, is_compute_bound, is_gathered, outermost, stored
 from ..analysis.loop_queries import loops_in, mentions, trip_count
+from ..analysis.running_totals import running_totals
 from .maps import ScalarLoops
 from .parameters import Parameter
 from .plan import Axis, NestKind, NotApplicable, Plan, PlanContext, Version, axes_of
@@ -27,7 +28,8 @@ FEW_ROWS = 32                           # so few vectors stay in the nearest cac
 class RowPasses:
     """Loops over rows (`outside`) around loops that each pass once over a row of `length` elements. `gathers`: would
     outer-loop vectors read memory that is not contiguous? `few_rows`: are the loops inside short, by their constant
-    trip counts? `stored_between`: does a pass store what a later one reads?"""
+    trip counts? `stored_between`: does a pass store what a later one reads? `running`: does a pass store running
+    totals, and little else?"""
 
     lanes: int
     outside: tuple[Axis, ...]
@@ -36,6 +38,7 @@ class RowPasses:
     gathers: bool = False
     few_rows: bool = False
     stored_between: bool = False
+    running: bool = False
 
 
 @frozen
@@ -68,7 +71,10 @@ def rows_of_one_element(p: RowPasses, context: PlanContext) -> Version:
 
 def short_rows(p: RowPasses, context: PlanContext) -> Version:
     """For rows shorter than one vector: the rows are the lanes, and loads are strided. Two vectors, if compute-bound or
-    if passes store what others read: a masked load waits for the masked store before it."""
+    if passes store what others read: a masked load waits for the masked store before it. Running totals stay scalar:
+    processors add up several rows at once, without strided stores."""
+    if p.running:
+        return Version(ScalarLoops(), ("<", p.length, str(p.lanes)), "w")
     vectors = 2 if p.compute_bound or p.stored_between else 1
     return Version(OuterLoopVectors(p.lanes, len(p.outside)), ("<", p.length, str(p.lanes * vectors)), "w")
 
@@ -126,8 +132,9 @@ def match_passes(program: LoopProgram, chain: Chain, context: PlanContext) -> Ro
         raise NotApplicable("the inner loops hold further loops, or their length changes from row to row")
     written = {ref.buffer for ref in stored(chain)}
     between = any(reads(loop) & written for loop in inner[1:])
-    return RowPasses(_lanes(chain, context), axes_of(chain), str(inner[0].hi), is_compute_bound(chain.body),
-                     stored_between=between)
+    compute_bound = is_compute_bound(chain.body)
+    return RowPasses(_lanes(chain, context), axes_of(chain), str(inner[0].hi), compute_bound, stored_between=between,
+                     running=not compute_bound and any(map(running_totals, inner)))
 
 
 def match_outer_loop(program: LoopProgram, chain: Chain, context: PlanContext) -> RowPasses:
