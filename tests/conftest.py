@@ -1,11 +1,13 @@
 """Options and fixtures of the whole suite."""
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Generator
 from dataclasses import replace
 from functools import cache
@@ -90,6 +92,14 @@ def pytest_collection_finish() -> None:
 
 
 @cache
+def empty_cache() -> str:
+    """A cache of tests that start no host compiler: what others have compiled would hide that they would."""
+    folder = tempfile.mkdtemp(prefix="caten-quick-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+@cache
 def host_runtimes() -> tuple[type[Runtime], ...]:
     """The classes of the runtimes whose C compiler's level is lowered by day."""
     return discover.base("clang"), discover.base("gcc")
@@ -110,6 +120,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     folder = item.path.relative_to(Path(__file__).parent).parts[0]
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(REFUSES, "compilers", refuses(item, folder))
+        if REFUSES["compilers"]:
+            patch.setenv("CATEN_CACHE_DIR", empty_cache())
         if (folder in OF_VALUES | OF_BEHAVIOUR or folder.endswith(".py")) and not item.config.getoption("--nightly"):
             for kind in host_runtimes():
                 patch.setattr(kind, "config", {**kind.config, "OPT": replace(kind.config["OPT"], default=0)})

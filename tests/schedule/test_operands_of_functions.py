@@ -29,6 +29,7 @@ def test_a_scale_and_a_shift_are_computed_while_packing() -> None:
     assert "(precompute" not in schedule(left="(read X i p)", **parts)
 
 
+@pytest.mark.slow
 def test_few_constant_pixels_fill_a_register_tile() -> None:
     """The gradient of 3 × 3 weights: a tile of 4 × 4 in the place of 4 × 8 or 2 × 16."""
     made = schedule(x="8 B H V", w="8 B H V", y="8 8 3 3", order="0 1 2 3", sizes="(size B) (size H) (size V)", axes="(i 8) (j 8) (k 3) (l 3)",

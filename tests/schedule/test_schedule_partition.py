@@ -60,6 +60,7 @@ def test_the_first_part_has_no_condition() -> None:
     assert "if" in rest
 
 
+@pytest.mark.slow
 def test_lanes_are_added_up_once() -> None:
     """The terms behind the last full vector of a dot product go into the accumulator of the others."""
     skinny = for_avx512(PRODUCT, N=4)
@@ -83,17 +84,20 @@ def test_an_output_that_is_first_set_to_zero_is_only_stored() -> None:
     assert not re.search(r"ct_load(_if)?_f32x16\(C \+", kernel)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "lanes"), [(13, 16), (16, 16), (27, 32), (31, 32)])
 def test_the_last_columns_are_one_masked_vector_or_two(n: int, lanes: int) -> None:
     schedule = schedule_for_avx512(PRODUCT, N=n, M=80, K=60)
     assert f"(split i 8) (reorder j ii) (parallel io) (split j {lanes} pad)" in re.sub(r"_2", "", schedule)
 
 
+@pytest.mark.slow
 def test_a_single_row_has_several_accumulators_for_each_vector() -> None:
     schedule = schedule_for_avx512(PRODUCT, N=64, M=9, K=60)
     assert "(split pt 2) (stage pto C_partt tree register pti)" in schedule
 
 
+@pytest.mark.slow
 def test_an_operand_along_the_sum_is_transposed_in_registers() -> None:
     spec = PRODUCT.replace("[K N]", "[N K]").replace("A @ B", "A @ B.T")
     schedule = schedule_for_avx512(spec, N=64, M=40, K=64)

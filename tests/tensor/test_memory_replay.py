@@ -84,6 +84,7 @@ def placed(config: tuple[tuple[str, str], ...] = ()) -> tuple[LoopProgram, Layou
     return program, layout(program)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", [(), (("OMP", "1"),)], ids=["one thread", "threads"])
 def test_arrays_that_are_needed_at_the_same_time_in_one_place(config: tuple[tuple[str, str], ...]) -> None:
     program, right = placed(config)
@@ -99,6 +100,7 @@ def test_arrays_that_are_needed_at_the_same_time_in_one_place(config: tuple[tupl
     assert planted >= 2
 
 
+@pytest.mark.slow
 def test_an_array_beyond_the_end() -> None:
     program, right = placed()
     (name, slot), *_ = right.slots.items()

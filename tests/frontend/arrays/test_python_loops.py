@@ -150,6 +150,7 @@ def test_an_argument_has_the_place_of_its_use() -> None:
         caten.compile(text, runtime="gcc")
 
 
+@pytest.mark.slow
 def test_an_index_that_is_outside_fails_the_call(tool: Any) -> None:
     tool("gcc")
     run = caten.compile(spec("Op", PythonProgram("x{float}[N]; k{int}[N]", "y{float}[N]", "", "for i in range(N):\n    y[i] = x[k[i]]")), runtime="gcc")
