@@ -111,6 +111,7 @@ def test_what_only_looks_like_an_accumulation_stays(code: str) -> None:
     "(dotimes (i M) (dotimes (j N) (when (= i 0) (setf (aref y 0) 0)) (incf (aref y 0) (aref U i j))))",           # once for each j
     "(dotimes (i M) (dotimes (j i) (when (= i 2) (setf (aref y j) 0)) (incf (aref y j) (aref U i j))))",
     "(dotimes (i M) (dotimes (j (- M 1)) (when (= i 0) (setf (aref y j) 0)) (incf (aref y j) (aref y (+ j 1)))))",
+    "(dotimes (i M) (dotimes (j (- M i)) (when (= i 0) (setf (aref y j) 0)) (incf (aref y j) (aref U i j))))",         # other elements in each
 ])
 def test_first_iterations_that_are_others_stay(code: str) -> None:
     made = program("y", code, more="y{float}[M]")

@@ -242,10 +242,10 @@ def _holds(before: Sequence[Stmt], setf: Setf) -> bool:
     return False
 
 
-def _is_alone(incf: Incf, loop: For, times: int = 1) -> bool:
-    """True if the element is loop-invariant and its array occurs only in the `times` accumulations of the loop."""
+def _is_alone(incf: Incf, loop: For) -> bool:
+    """True if the element is loop-invariant and its array occurs nowhere else in the loop."""
     own = {n.name for n in loop.walk() if isinstance(n, For | Let)}
     indices: tuple[Expr, ...] = incf.ref.index
     uses = [n for n in loop.walk() if isinstance(n, Aref) and n.buffer == _name(incf.ref)]
     moved = any((isinstance(n, Var) and n.name in own) or isinstance(n, Aref) for i in indices for n in i.unique())
-    return len(uses) == times and all(n is incf.ref for n in uses) and not moved
+    return len(uses) == 1 and uses[0] is incf.ref and not moved

@@ -41,7 +41,7 @@ class FirstIteration:
     def __init__(self, loop: For, context: Context, accumulating: Accumulating):
         self.loop, self.accumulating = loop, accumulating
         self.first = Op("eq", (Var(loop.name, "i64"), loop.lo))
-        self.declared = {s.name for s in statements_in(loop.body) if isinstance(s, For | Let | Local)}
+        self.declared = {loop.name, *[s.name for s in statements_in(loop.body) if isinstance(s, For | Let | Local)]}
         self.written = writes(loop)
         self.used: set[str] = set()                    # buffers that earlier statements of the body use
         self.begun: list[tuple[Setf, int, tuple[For, ...]]] = []
@@ -147,14 +147,14 @@ class FirstIteration:
         outer = frozenset().union(*[i.variables for i in ref.index]) - inner
         return (all(n is ref for n in uses) and ref.buffer not in self.used | self.declared
                 and not any(map(reads, ref.index))
-                and not outer & (self.declared | {self.loop.name})
+                and not outer & self.declared
                 and inner <= {i.name for i in ref.index if isinstance(i, Var)})
 
     def stays(self, value: Expr, around: tuple[For, ...], lets: Mapping[Var, Expr]) -> bool:
         """True if the value of the first iteration can be computed before the loop."""
         first = self.at_first(value, lets)
         own = self.declared - {loop.name for loop in around}
-        return not first.variables & (own | {self.loop.name}) and not reads(first) & (self.written | self.declared)
+        return not first.variables & own and not reads(first) & (self.written | self.declared)
 
 
 @kept
