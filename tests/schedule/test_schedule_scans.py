@@ -180,8 +180,6 @@ def test_lanes_are_not_expanded_under_a_mask(kind: str) -> None:
 
 def test_short_rows_of_running_totals_stay_scalar() -> None:
     (op,) = load_programs(SpecText("a.toml", ROWS.format(kind="float"), "toml"), OPTIONS)
-    made = driver.advance(op, "loop", OPTIONS)
-    (copy,) = [n for n in made.walk() if isinstance(n, If) and show(n.cond) == "(< N 8)"]
+    (copy,) = [n for n in driver.advance(op, "loop", OPTIONS).walk() if isinstance(n, If) and show(n.cond) == "(< N 8)"]
     assert not any(isinstance(n, Vref | Prefix) for s in copy.then for n in s.walk())
     assert any(isinstance(n, Prefix) for s in copy.otherwise for n in s.walk())
-

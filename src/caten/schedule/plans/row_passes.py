@@ -28,8 +28,8 @@ FEW_ROWS = 32                           # so few vectors stay in the nearest cac
 class RowPasses:
     """Loops over rows (`outside`) around loops that each pass once over a row of `length` elements. `gathers`: would
     outer-loop vectors read memory that is not contiguous? `few_rows`: are the loops inside short, by their constant
-    trip counts? `stored_between`: does a pass store what a later one reads? `running`: does a pass store running
-    totals, and little else?"""
+    trip counts? `stored_between`: does a pass store what a later one reads? `running`: do all passes store
+    running totals, and little else?"""
 
     lanes: int
     outside: tuple[Axis, ...]
@@ -134,7 +134,7 @@ def match_passes(program: LoopProgram, chain: Chain, context: PlanContext) -> Ro
     between = any(reads(loop) & written for loop in inner[1:])
     compute_bound = is_compute_bound(chain.body)
     return RowPasses(_lanes(chain, context), axes_of(chain), str(inner[0].hi), compute_bound, stored_between=between,
-                     running=not compute_bound and any(map(running_totals, inner)))
+                     running=not compute_bound and all(map(running_totals, inner)))
 
 
 def match_outer_loop(program: LoopProgram, chain: Chain, context: PlanContext) -> RowPasses:
