@@ -15,12 +15,10 @@ class Conditions(Memory):
     def mask(self, expr: Expr, bits: int) -> Code:
         """A bool vector as integers of `bits` bits: -1 where it holds, 0 elsewhere."""
         lanes, h = self.lanes(expr), self.helpers
-        counted = self._counted(expr, bits, lanes)
-        if counted is not None:
-            return counted
-        periodic = self._periodic(expr, bits, lanes)
-        if periodic is not None:
-            return periodic
+        asked = _of_lanes(expr)
+        small = self._counted(asked, bits, lanes) or self._periodic(asked, bits, lanes)
+        if small is not None:
+            return small
         match expr:
             case Op(fn=fn, args=args) if fn in (*COMPARISONS, "isnan", "isinf") and args[0].dtype != "bool":
                 own = DTYPES[args[0].dtype].bits
@@ -79,10 +77,8 @@ class Conditions(Memory):
         """Which lanes of a range of indices lie below a bound: their number, compared with the numbers of the lanes.
         One comparison in the width of the data, where two of 64 bits and a conversion would be."""
         match expr:
-            case Op(fn=compare, args=(Ramp(base=base, step=Const(value=1 | -1 as step)), Splat(arg=end))):
-                fn = compare
-            case Op(fn=compare, args=(Splat(arg=end), Ramp(base=base, step=Const(value=1 | -1 as step)))):
-                fn = EXCHANGED.get(compare, "")
+            case Op(fn=fn, args=(Ramp(base=base, step=Const(value=1 | -1 as step)), Splat(arg=end))):
+                pass
             case _:
                 return None
         if fn not in EXCHANGED or not self._is_index(base) or not self._is_index(end) or lanes >= 1 << (bits - 1):
@@ -97,8 +93,6 @@ class Conditions(Memory):
     def _periodic(self, expr: Expr, bits: int, lanes: int) -> Code | None:
         """Which lanes of a range of indices have a remainder: of small numbers, which are those of the lanes and the
         remainder of the first one. Divisions of 64 bits have no vector form."""
-        if isinstance(expr, Op) and expr.fn in COMPARISONS and isinstance(expr.args[0], Splat):
-            expr = Op(EXCHANGED.get(expr.fn, expr.fn), expr.args[::-1])
         match expr:
             case Op(fn=fn, args=(Op("mod", (Ramp(base=base, step=Const(value=1)), Splat(arg=Const(value=int(by))))),
                                  Splat(arg=Const(value=int(rest))))) if fn in COMPARISONS:
@@ -157,3 +151,11 @@ class Conditions(Memory):
 
     def vector(self, arg: Expr, count: int) -> Code:
         return self.value(arg) if self.lanes(arg) > 1 else self.splat(arg, count)
+
+
+def _of_lanes(expr: Expr) -> Expr:
+    """A comparison with what differs from lane to lane first, and what is the same in all behind it."""
+    match expr:
+        case Op(fn=fn, args=(Splat() as same, lanes)) if fn in COMPARISONS:
+            return Op(EXCHANGED.get(fn, fn), (lanes, same))
+    return expr

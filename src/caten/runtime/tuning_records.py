@@ -26,6 +26,7 @@ from ..loop.statements import LoopProgram
 from . import cpu, library_cache
 from .protocol import Runtime
 
+WITHOUT_CHOICES = "moves without a plan"        # a schedule of the tuner's own, in words
 SCHEMA_VERSION = 1
 FOLDER = "records"                        # in the cache
 SUFFIX = ".tune.json"                     # instead of the spec's
@@ -77,7 +78,7 @@ class Record:
     def said(self) -> str:
         """The choices in words. A schedule of the tuner's own has none."""
         said = escape(", ".join([f"{name} = {value}" for name, value in self.choices.items()]))
-        return said or "moves without a plan"
+        return said or WITHOUT_CHOICES
 
 
 def key(program: LoopProgram, runtime: Runtime) -> str:

@@ -18,6 +18,7 @@ from typing import Protocol
 from ..benchmarking import statistics
 from ..benchmarking.statistics import Estimate
 from ..frozen import frozen
+from ..runtime.tuning_records import WITHOUT_CHOICES
 from ..schedule.plans.parameters import DEFAULTS, Choices
 from ..schedule.plans.versions import PARAMETERS
 
@@ -49,7 +50,7 @@ class Candidate:
     @property
     def said(self) -> str:
         """The choices in words. Candidates of moves have none."""
-        return str(self.choices) if self.choices.values else "moves without a plan"
+        return str(self.choices) if self.choices.values else WITHOUT_CHOICES
 
 
 class Workshop(Protocol):
