@@ -1,12 +1,12 @@
-"""Masked vector loads and stores, each form under a preprocessor condition: builtins of clang and gcc, and accesses to
-the first lanes where AVX2 has no masks or slow ones."""
+"""Masked vector loads and stores, each form under a preprocessor condition: the builtins for x86 that gcc and clang
+share, the generic ones of clang 22, and accesses to the first lanes where AVX2 has no masks or slow ones."""
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from ..core.dtypes import DTYPES
 
-# Bytes of an element -> its C type, its mode letters and its mask letter in the names of gcc's builtins.
+# Bytes of an element -> its C type, its mode letters and its mask letter in the names of the x86 builtins.
 WORDS = {1: ("char", "qi", "b"), 2: ("short", "hi", "w"), 4: ("int", "si", "d"), 8: ("long long", "di", "q")}
 REGISTERS = (512, 256, 128)
 # Bytes of a vector -> its mask as an integer in C, with as many bits for each of its bytes.
@@ -73,14 +73,14 @@ def forms(loads: bool, dtype: str, vector: str, element: str, mask: str, lanes: 
         yield "defined(__AVX2__) && !defined(__AVX512VL__)", _of_first_lanes(size)
     if has_first_bytes(dtype, lanes):
         yield SMALL, _of_first_bytes(loads, vector, lanes, size)
-    yield _of_clang(loads, dtype, vector, element, lanes)
     for bits in [bits for bits in REGISTERS if lanes * size * 8 % bits == 0][:1]:
-        where = f"defined(__AVX512{'BW' if size < 4 else 'DQ'}__)" + ("" if bits == 512
-                                                                      else " && defined(__AVX512VL__)")
-        yield f"{where} && !defined(__clang__)", _of_gcc(loads, size, vector, mask, lanes, bits, avx512=True)
+        where = f"defined(__AVX512{'BW' if size < 4 else 'DQ'}__){'' if bits == 512 else ' && defined(__AVX512VL__)'}"
+        apart = "" if loads else _kept_apart(dtype, lanes)
+        yield where, apart + _by_x86_builtin(loads, size, vector, mask, lanes, bits, avx512=True)
     if size >= 4 and lanes * size % 16 == 0:
-        yield "defined(__AVX2__) && !defined(__clang__)", _of_gcc(loads, size, vector, mask, lanes,
-                                                                  128 if lanes * size % 32 else 256, avx512=False)
+        yield "defined(__AVX2__)", _by_x86_builtin(loads, size, vector, mask, lanes, 128 if lanes * size % 32 else 256,
+                                           avx512=False)
+    yield _by_generic_builtin(loads, dtype, vector, element, lanes)
 
 
 def _of_first_lanes(size: int) -> str:
@@ -126,21 +126,28 @@ def _of_first_bytes(loads: bool, vector: str, lanes: int, size: int) -> str:
     return "\n".join([*lines, "}", *(["return x.whole;"] if loads else [])])
 
 
-def _of_clang(loads: bool, dtype: str, vector: str, element: str, lanes: int) -> tuple[str, str]:
-    kind, bits = "load" if loads else "store", DTYPES[dtype].bits
-    body = (f"typedef _Bool flags __attribute__((ext_vector_type({lanes})));\n"
-            f"typedef {element} lanes __attribute__((ext_vector_type({lanes})));\n")
-    if not loads and bits < 64 and dtype != "f32":
-        # clang 22 stores twice the bytes where it sees both that a vector was narrowed and that a mask has one lane.
-        place = "v" if lanes * bits in (128, 256, 512) else "m"
-        body += f'#ifdef __AVX512F__\n__asm__("" : "+{place}"(v));\n#endif\n'
+def _kept_apart(dtype: str, lanes: int) -> str:
+    """Keeps a narrowed vector and its store apart: clang 22 stores twice the bytes with AVX-512 where it sees both that
+    a vector was narrowed and that a mask has one lane."""
+    bits = DTYPES[dtype].bits
+    if bits == 64 or dtype == "f32":
+        return ""
+    place = "v" if lanes * bits in REGISTERS else "m"
+    return f'#if defined(__clang__) && defined(__AVX512F__)\n__asm__("" : "+{place}"(v));\n#endif\n'
+
+
+def _by_generic_builtin(loads: bool, dtype: str, vector: str, element: str, lanes: int) -> tuple[str, str]:
+    kind = "load" if loads else "store"
+    body = "" if loads else _kept_apart(dtype, lanes)
+    body += (f"typedef _Bool flags __attribute__((ext_vector_type({lanes})));\n"
+             f"typedef {element} lanes __attribute__((ext_vector_type({lanes})));\n")
     load = f"return ({vector})__builtin_masked_load(__builtin_convertvector(m, flags), p, (lanes){{0}});"
     body += load if loads else \
             "__builtin_masked_store(__builtin_convertvector(m, flags), (lanes)v, p);"
     return f"__has_builtin(__builtin_masked_{kind})", body
 
 
-def _of_gcc(loads: bool, size: int, vector: str, mask: str, lanes: int, bits: int, avx512: bool) -> str:
+def _by_x86_builtin(loads: bool, size: int, vector: str, mask: str, lanes: int, bits: int, avx512: bool) -> str:
     """One builtin per register of the vector; every element type is treated as integers of its size."""
     own, count = WORDS[size][0], lanes * size * 8 // bits
     part = f"typedef {own} part __attribute__((vector_size({bits // 8}), may_alias));\n"
@@ -157,11 +164,11 @@ def _of_gcc(loads: bool, size: int, vector: str, mask: str, lanes: int, bits: in
 
 
 def _instruction(loads: bool, size: int, bits: int, avx512: bool, place: str, mask: str, value: str) -> str:
-    own, letters, letter = WORDS[size]
+    letters, letter = WORDS[size][1:]           # void pointers, for the compilers differ in the types of these
     if not avx512:
         kind = letter + ("" if bits == 128 else str(bits))
-        return (f"__builtin_ia32_maskload{kind}((const part *){place}, {mask})" if loads
-                else f"__builtin_ia32_maskstore{kind}((part *){place}, {mask}, {value})")
+        return (f"__builtin_ia32_maskload{kind}((const void *){place}, {mask})" if loads
+                else f"__builtin_ia32_maskstore{kind}((void *){place}, {mask}, {value})")
     flags = f"__builtin_ia32_cvt{letter}2mask{bits}({mask})"
-    return (f"__builtin_ia32_loaddqu{letters}{bits}_mask((const {own} *){place}, (part){{0}}, {flags})" if loads
-            else f"__builtin_ia32_storedqu{letters}{bits}_mask(({own} *){place}, {value}, {flags})")
+    return (f"__builtin_ia32_loaddqu{letters}{bits}_mask((const void *){place}, (part){{0}}, {flags})" if loads
+            else f"__builtin_ia32_storedqu{letters}{bits}_mask((void *){place}, {value}, {flags})")

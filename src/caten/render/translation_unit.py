@@ -28,9 +28,9 @@ _UNROLL = """#define CT_PRAGMA(words) _Pragma(#words)
 #define CT_UNROLL(n) CT_PRAGMA(GCC unroll n)
 """
 _EXPORT = '#define CT_API __attribute__((visibility("default")))\n'
-# Wide vectors are passed only inside one translation unit, so gcc's warning about their calling convention does not
-# apply.
-_VECTORS = """#if defined(__GNUC__) && !defined(__clang__)
+# Wide vectors are passed only inside one translation unit, so the compilers' warning about their calling convention
+# does not apply.
+_VECTORS = """#ifdef __GNUC__
 #pragma GCC diagnostic ignored "-Wpsabi"
 #endif
 """

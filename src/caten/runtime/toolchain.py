@@ -85,7 +85,7 @@ class Compiler:
 
     def archiver(self) -> list[str]:
         """The words that start `ar`."""
-        return [*self.words[:-1], "ar"] if self.family == "zig" else ["ar"]
+        return [*self.words[:self.words.index("cc")], "ar"] if self.family == "zig" else ["ar"]
 
     def surroundings(self, host: Host, work: Path) -> dict[str, str]:
         """The variables that it needs for one compilation in the folder `work`."""
