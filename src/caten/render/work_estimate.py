@@ -11,9 +11,9 @@ from ..core.scalars import OPERATORS
 from ..loop.statements import Aref, For, If, Incf, Let, Local, Ref, Stmt, Transpose, Vref
 from .linear_offsets import folded, plus, times
 
-# operations below which a parallel loop stays on one thread: 20 to 50 microseconds, a few times the cost of waking
-# the threads
-THRESHOLD = 3 << 16
+# operations below which a parallel loop stays on one thread: 7 to 25 microseconds, a few times what it costs to share a
+# loop between threads that wait for work; to wake threads that sleep costs more
+THRESHOLD = 3 << 15
 ACCESS = 2                # operations per 16 bytes of a memory access
 FUNCTION = 16             # operations of a call of the C library
 UNKNOWN = 16              # assumed trip count of a loop with a range read from an array
