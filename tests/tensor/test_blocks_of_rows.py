@@ -20,9 +20,9 @@ from caten.loop.statements import For, If, Local, LoopProgram
 from caten.options import Options
 from caten.semantics import interpret
 from caten.tensor import tensor_verifier
-from caten.tensor.blocks_of_rows import Blocks, joined, shared_axes
+from caten.tensor.blocks_of_rows import BLOCKS, Blocks, joined, shared_axes
 from caten.tensor.fused_text import fused
-from caten.tensor.fusion import kernels_of
+from caten.tensor.fusion import is_contraction, kernels_of
 from caten.tensor.fusion_report import explained
 from caten.tensor.kernels import Group, Member
 from caten.tensor.late_division import divided_late
@@ -125,6 +125,29 @@ def test_the_layers_of_a_perceptron_stay_apart() -> None:
       (output Y v2))"""
     assert blocked(resolve(read(text.format(n=768))[0])) == [False, False]              # type: ignore[arg-type]
     assert blocked(resolve(read(text.format(n=8))[0])) == [True]                        # type: ignore[arg-type]
+
+
+def test_the_steps_of_a_recurrent_network_stay_apart() -> None:
+    """What is carried from step to step is read by the last product, and is made of the products of all steps."""
+    text = """[composite]
+name = "Steps"
+inputs = ["X{float}[T M 32]", "U{float}[32 128]", "W{float}[64 128]", "V{float}[64 8]"]
+outputs = ["Y{float}[M 8]"]
+[implementation]
+lang = "python"
+code = '''
+c = np.zeros((X.shape[1], 64), np.float32)
+h = c
+for t in (0, 1, 2, 3, 4):
+    gates = X[t] @ U + h @ W
+    c = c * np.tanh(gates[:, :64]) + np.tanh(gates[:, 64:])
+    h = np.tanh(c)
+return h @ V
+'''
+"""
+    groups = joined(kernels_of(program := values_of(SpecText("steps.toml", text))), program, BLOCKS)
+    products = [sum(is_contraction(m.value) for m in k.members) for k in groups if isinstance(k, Group)]
+    assert max(products) == 2, "the last step, and what follows it"
 
 
 WITH_WEIGHTS = ("(buffer O", "(buffer P f32 (H T T) (0 1 2) out) (buffer O"), ("(output O v6)", "(output O v6) (output P v5)")

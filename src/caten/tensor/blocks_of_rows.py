@@ -136,8 +136,8 @@ class _Search:
         return next((m for m in k.members if is_contraction(m.value)), None) if isinstance(k, Group) else None
 
     def chains(self, last: int) -> list[tuple[int, ...]]:
-        """The kernels from contractions before that in the kernel `last` to it: from all of them, and from each. All
-        that the contractions store is for the kernels of the chain."""
+        """The kernels from contractions before that in the kernel `last` to it: from all of them where none needs
+        another, and from each. All that the contractions store is for the kernels of the chain."""
         if self.contraction(last) is None or not self.may_join(last):
             return []
         between, starts, stack = {last}, set[int](), list(self.reads[last])
@@ -150,9 +150,19 @@ class _Search:
             else:
                 between.add(n)
                 stack += self.reads[n]
-        several = [sorted(starts)] if len(starts) > 1 else []
+        several = [sorted(starts)] if len(starts) > 1 and not self.follow_each_other(starts) else []
         found = [self.chain(each, sorted(between)) for each in (*several, *[[n] for n in sorted(starts)])]
         return [chain for chain in found if chain]
+
+    def follow_each_other(self, starts: set[int]) -> bool:
+        """Does one of these kernels need the results of another, as the steps of a recurrent network do?"""
+        later = set(starts)
+        for n in range(min(starts) + 1, max(starts) + 1):
+            if not later.isdisjoint(self.reads[n]):
+                if n in starts:
+                    return True
+                later.add(n)
+        return False
 
     def chain(self, starts: Sequence[int], between: Sequence[int]) -> tuple[int, ...]:
         """The kernels from `starts` to the last one of `between`, none if others read what the starts store, or read
