@@ -53,7 +53,7 @@ def advance(program: Program, to: str, options: Options, warn: tuning_records.Wa
     meets, so that the steps can be given."""
     with CollectingRarely(), counted(Work(BUDGET)) as work:
         made = _advanced(program, to, options, warn, due, [] if log is None else log, kept, as_given)
-    if options.debug >= 1 and work.spent:
+    if options.debug >= 1 and work.share:
         print(f"caten: {program.name}: spent {work.share:.2%} of the compile-time budget", file=sys.stderr)
     return made
 
@@ -110,10 +110,10 @@ def _taken(step: Step, program: Program, options: Options, warn: tuning_records.
                     program, options))
     if planning.left:
         names = ", ".join([f"'{name}'" for name in planning.left[:5]]) + (" …" if len(planning.left) > 5 else "")
-        message = (f"{program.name}: {len(planning.left)} nests are not scheduled, for the program is larger than what "
-                   f"is planned: {names}")
+        message = (f"{program.name}: {len(planning.left)} nests are not scheduled, for planning them takes too long: "
+                   f"{names}")
         warn(Diagnostic("E943", message, severity="warning",
-                        hint="they run as written; several smaller composites would each be scheduled"))
+                        hint="they run as written; divided into several nests, they would be scheduled"))
     if step.name == LOWER:
         for remark in _ignored(program, planning.log):
             warn(remark)

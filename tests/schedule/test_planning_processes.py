@@ -148,7 +148,12 @@ def test_names_that_others_have_taken_are_not_used_again() -> None:
     unchanged = renamed("i", "u")
     assert unchanged is not None
     assert unchanged.program is program("i", "u")
+    both = renamed("i", "t", "t_2")
+    assert both is not None
+    assert "(for t_3 " in show(both.program)
+    assert "(for t_4 " in show(both.program)
     assert renamed("i", "t", "t_r") is None
+    assert renamed("i", "t", "t_2", "t_2o") is None
     assert renamed("i", "t_2") is None
 
 

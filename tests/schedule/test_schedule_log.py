@@ -59,7 +59,7 @@ def test_what_the_budget_ended_was_not_taken() -> None:
     draft = Draft(program(NEST))
     with pytest.raises(OutOfBudget):
         draft.attempt(endless)
-    assert draft.log[0] == Tried("the step 'endless'", 0, "the work that a program may take is spent")
+    assert draft.log[0] == Tried("the step 'endless'", 0, "the work that a nest may take is spent")
     assert not any(isinstance(entry, Copied) for entry in draft.log)
 
 

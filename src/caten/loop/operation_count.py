@@ -12,21 +12,22 @@ from contextvars import ContextVar
 from typing import Any
 from weakref import WeakValueDictionary
 
-BUDGET = 2_000_000                                 # per program: about ten seconds
+BUDGET = 2_000_000                                 # of a nest, or of the rest of a program: about ten seconds
 LOOP = 4                                           # units per loop walked over
 PAIR = 2                                           # per pair of accesses compared
 QUESTION = 20                                      # per system of constraints, before any row is combined
 
 
 class OutOfBudget(Exception):
-    """The work budget of a program is spent."""
+    """The work budget of a nest or a program is spent."""
 
 
 class Work:
-    """The work of one program. `budget`: its limit (None: no limit). `contexts`: those at entry, by their facts."""
+    """The work of one program, or of one of its nests. `budget`: its limit (None: no limit). `contexts`: those at
+    entry, by their facts. `greatest`: the work of the nest that took most."""
 
     def __init__(self, budget: int | None = None) -> None:
-        self.budget, self.spent = budget, 0
+        self.budget, self.spent, self.greatest = budget, 0, 0
         self.limit: int | None = None
         # The work of a program keeps them: how long its programs live depends on the garbage collector.
         self.contexts: MutableMapping[Any, Any] = WeakValueDictionary() if budget is None else {}
@@ -39,8 +40,8 @@ class Work:
 
     @property
     def share(self) -> float:
-        """The fraction of the budget that is spent; 1 is all of it."""
-        return self.spent / self.budget if self.budget else 0.0
+        """The fraction of the budget that is spent, by the program or by one of its nests; 1 is all of it."""
+        return max(self.spent, self.greatest) / self.budget if self.budget else 0.0
 
     @property
     def is_spent(self) -> bool:
@@ -77,3 +78,14 @@ def counted(work: Work) -> Iterator[Work]:
         yield work
     finally:
         _current.reset(token)
+
+
+@contextmanager
+def nest_counted() -> Iterator[Work]:
+    """Count the work inside this block as that of a nest, which has the budget of the active count for itself."""
+    whole = current()
+    with counted(Work(whole.budget)) as own:
+        try:
+            yield own
+        finally:
+            whole.greatest = max(whole.greatest, own.spent)

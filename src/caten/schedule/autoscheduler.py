@@ -135,17 +135,16 @@ def _within_budget(draft: Draft, change: Callable[[Draft], object]) -> None:
 
 
 def _planned(draft: Draft, name: str, plan: Callable[[Draft], None]) -> None:
-    """Plan one nest as a program of its own. If the budget ends or planning fails, the nest stays as written."""
-    if operation_count.current().is_spent:
-        draft.skip(name)
-        return
+    """Plan one nest as a program of its own, with a budget of its own. If that ends or planning fails, the nest stays
+    as written."""
     part, at = apart(draft.program, name, draft.begun), len(draft.log)
     inner = draft if part is None else draft.on(part.program)
     inner.parts = tuple([each for each in (part,) if each is not None])
     before = inner.program
     draft.log.append(Planned(name))
     try:
-        plan(inner)
+        with operation_count.nest_counted():
+            plan(inner)
     except operation_count.OutOfBudget:
         inner.program = before
         draft.roll_back_log(at, Planned(name))
@@ -188,16 +187,16 @@ def _tasks(draft: Draft, names: Sequence[str], machine: Machine) -> dict[str, Ta
 
 def _taken_over(draft: Draft, task: Task, answer: Answer) -> bool:
     """Put a nest that another process has planned in its place. False where planning it here might give another one:
-    where the nests before have changed what it is about, or the budget might end."""
+    where the nests before have changed what it is about, or the budget would end."""
     part, work = apart(draft.program, task.name, draft.begun), operation_count.current()
     if part is None or unnamed(part.program) != unnamed(task.program) or (
-            work.budget is not None and work.spent + answer.spent > work.budget):
+            work.budget is not None and answer.spent > work.budget):
         return False
     made = with_free_names(answer, task.program, part.program)
     whole = None if made is None else part.back(made.program)
     if made is None or whole is None:
         return False
-    work.charge(made.spent)
+    work.greatest = max(work.greatest, made.spent)
     draft.program = whole
     draft.log.extend([Planned(task.name), *made.log])
     for parameter, default in made.asked.items():

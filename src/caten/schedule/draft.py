@@ -184,7 +184,7 @@ class Draft:
         try:
             result = steps(self)
         except operation_count.OutOfBudget:
-            self.roll_back_log(at, Tried(what, self.depth - 1, "the work that a program may take is spent"))
+            self.roll_back_log(at, Tried(what, self.depth - 1, "the work that a nest may take is spent"))
             raise
         except Exception as problem:
             self.program, self.parts = before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import count, islice
 from typing import Any
 
 from .. import cores
@@ -20,7 +22,6 @@ from ..core.program import Machine, Schedule, Taken
 from ..core.text import flat, form_of
 from ..core.unique_names import Names, declared_names
 from ..frozen import frozen
-from ..loop import operation_count
 from ..loop.statements import LoopProgram
 from . import planning_log
 from .loop_names import renamed
@@ -169,7 +170,7 @@ class Answers:
         answer = self._found.get(name)
         if answer is None:
             is_open, answer = (True, None) if self._processes is None else self._processes.answer(name)
-            if is_open and self._kept is not None and not operation_count.current().is_spent:
+            if is_open and self._kept is not None:
                 answer = self._plan(task)
             if answer is not None and self._kept is not None:
                 self._kept.keep(answer, task.text)
@@ -200,21 +201,48 @@ def unnamed(program: LoopProgram) -> tuple[Node, ...]:
 
 def with_free_names(answer: Answer, before: LoopProgram, now: LoopProgram) -> Answer | None:
     """What steps have made of `before`, with the names that they would have given in `now`, where more names are taken.
-    None if that is not known: of a name that others may be derived from."""
-    known, names = declared_names(before), Names.of(now)
-    new = declared_names(answer.program) - known
-    tried = frozenset([word for word in words_of(answer.log) if "_" in word]) - known        # and not taken in the end
-    clashing = sorted((new | tried) & names.taken)
-    if not clashing:
+    None if that is not known: of a name that others are derived from."""
+    known, taken = declared_names(before), Names.of(now).taken
+    made = declared_names(answer.program) - known
+    made |= frozenset([word for word in words_of(answer.log) if "_" in word]) - known        # and not taken in the end
+    clashing = {_wish_of(name)[0] for name in made & taken}
+    free = {name: _in_place_of(name, known, taken) for name in sorted(made) if _wish_of(name)[0] in clashing}
+    free = {name: new for name, new in free.items() if name != new}
+    if not free:
         return answer
-    if any(name[-1].isdigit() or any(n != name and n.startswith(name) for n in new) for name in clashing):
+    if any(_may_be_derived(other, name) for name in free for other in made if other != name):
         return None
-    free = {name: names.fresh(name) for name in clashing}
+    if not all(_numbered(wish, n) in made | known for wish, number in map(_wish_of, free) for n in range(1, number)):
+        return None                                         # its number is a part of another name
     changed: dict[Node, Node] = {k: k.replace(body=renamed(k.body, free)) for k in answer.program.kernels}
     for fact in answer.program.all(Schedule):
         changed[fact] = fact.replace(steps=tuple([_with_names(step, free) for step in fact.steps]))
     program = answer.program.replace(clauses=tuple([changed.get(c, c) for c in answer.program.clauses]))
     return replace(answer, program=program, log=tuple([planning_log.renamed(entry, free) for entry in answer.log]))
+
+
+def _wish_of(name: str) -> tuple[str, int]:
+    """The name that was wanted where `Names.fresh` gave this one, and its number: (x, 3) of x_3, (x, 1) of x."""
+    numbered = re.fullmatch(r"(.*[^\d_])_([2-9]|[1-9]\d+)", name)
+    return (numbered[1], int(numbered[2])) if numbered else (name, 1)
+
+
+def _in_place_of(name: str, before: Collection[str], now: Collection[str]) -> str:
+    """What `Names.fresh` gives where other names are taken: as many numbers that are free come before it."""
+    wish, number = _wish_of(name)
+    at = sum([_numbered(wish, n) not in before for n in range(1, number)])
+    free = (new for n in count(1) if (new := _numbered(wish, n)) not in now)
+    return next(islice(free, at, None))
+
+
+def _numbered(wish: str, number: int) -> str:
+    return wish if number == 1 else f"{wish}_{number}"
+
+
+def _may_be_derived(name: str, other: str) -> bool:
+    """May a name be made of another one, and is not only the same wish with another number?"""
+    return (other[-1].isdigit() and _wish_of(other)[1] == 1) or (
+        name.startswith(other) and _wish_of(name)[0] != _wish_of(other)[0])
 
 
 def _with_names(words: tuple[Any, ...], new: Mapping[str, str]) -> tuple[Any, ...]:
