@@ -26,7 +26,7 @@ from caten.core.program import Program, Target, resolve
 from caten.core.text import read, show
 from caten.errors import CatenError, Diagnostic
 from caten.frontend.op import OpProgram
-from caten.render import loop_headers
+from caten.render import translation_unit
 from caten.tensor import long_scans
 from caten.testing import isolate
 
@@ -206,12 +206,12 @@ def same(one: Called, other: Called) -> bool:
 @contextmanager
 def every_loop_on_threads() -> Iterator[None]:
     """Parallel loops run on threads however short they are."""
-    before = loop_headers.THRESHOLD
-    loop_headers.THRESHOLD = 0
+    before = translation_unit.threshold
+    translation_unit.threshold = lambda program: 0
     try:
         yield
     finally:
-        loop_headers.THRESHOLD = before
+        translation_unit.threshold = before
 
 
 @contextmanager

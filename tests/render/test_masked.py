@@ -51,7 +51,7 @@ def _older_clang(folder: Path) -> list[str]:
     ("f32", 16, "x86-64-v4"), ("f64", 8, "x86-64-v4"), ("u8", 64, "x86-64-v4"), ("i16", 16, "x86-64-v4"), ("i32", 64, "x86-64-v4"),
     ("f32", 8, "x86-64-v3"), ("f64", 4, "x86-64-v3"), ("i32", 4, "x86-64-v3"), ("i64", 16, "x86-64-v3")])
 def test_some_lanes_are_read_and_written_at_once(dtype: str, lanes: int, march: str, compiler: str, tmp_path: Path) -> None:
-    if platform.machine() != "x86_64" or compiler == "gcc" and shutil.which("gcc") is None:
+    if platform.machine() != "x86_64" or (compiler == "gcc" and shutil.which("gcc") is None):
         pytest.skip(f"needs {compiler} for x86")
     words = ["gcc", "-march=" + march] if compiler == "gcc" else [*_older_clang(tmp_path), "-march=" + march.replace("-", "_")]
     mask = f"(< (ramp {lanes} 0 1) (splat {lanes} N))"

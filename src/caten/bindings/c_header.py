@@ -11,7 +11,7 @@ from ..loop.statements import For, LoopProgram
 from ..render.c_identifiers import Names
 from ..render.c_tables import TYPES
 from ..render.scratch_memory import THREADS, runs_threads
-from ..render.work_estimate import THRESHOLD
+from ..render.work_estimate import threshold
 
 INTERFACE = """\
  * Every function returns 0, or a number that says what went wrong:
@@ -143,7 +143,8 @@ def _threads(programs: Sequence[LoopProgram]) -> list[str]:
         return ["Each call runs on the calling thread alone."]
     which = "" if len(threaded) == len(programs) else f" of {', '.join([p.name for p in threaded])}"
     others = "less work" if not which else "less work, and every other function,"
-    return [f"Loops{which} with more than about {THRESHOLD} operations run on several threads, by OpenMP: as many as "
+    least = min(map(threshold, threaded))
+    return [f"Loops{which} with more than about {least} operations run on several threads, by OpenMP: as many as "
             f"the environment variable",
             f"OMP_NUM_THREADS says, else one for each processor that the process may use; {others} stays on the "
             f"calling thread.",

@@ -42,18 +42,20 @@ from .long_kernels import Call
 from .scratch_memory import ALIGNMENT, Layout, is_in_scratch
 from .source_locations import SourceLocations
 from .vector_transposes import transposed
+from .work_estimate import ALONE
 
 
 @dataclass
 class KernelBody(Lines):
     """Writes the statements of a kernel. `marks`: the runtime's spellings; `parallel`: may loops run on several
-    threads?"""
+    threads? `threshold`: the operations from which on they do."""
 
     kernel: Kernel
     expressions: Expressions
     marks: dict[str, str]
     layout: Layout
     parallel: bool
+    threshold: int = ALONE
     region: tuple[str, str] = ("", "")              # the pragmas of a parallel region and of a work-sharing loop in it
     places: SourceLocations = field(default_factory=lambda: SourceLocations(()))
     file: str = ""
@@ -286,7 +288,7 @@ class KernelBody(Lines):
         gathers = bool(self.region[0]) and loop_headers.can_share_one_team(loop)
         if not gathers and loop.mark != "parallel":
             return False
-        enough = loop_headers.parallel_condition(loop, self.expressions)
+        enough = loop_headers.parallel_condition(loop, self.expressions, self.threshold)
         if not enough:
             return False
         write, pragma = (self._team_loop, self.region[0]) if gathers else (self._threads, self.marks["parallel"])

@@ -8,21 +8,22 @@ from ..loop.statements import Fail, For, If, Let, Local, Ref, Stmt, Vref
 from . import cache_hints
 from .c_expressions import Expressions
 from .scratch_memory import is_in_scratch
-from .work_estimate import THRESHOLD, in_floats, work
+from .work_estimate import in_floats, work
 
 MAX_UNROLL = 64                # the largest unroll factor
 MAX_VERSIONED_LINES = {"loop": 48, "team": 72}     # the longest nest that is versioned: parallel and serial
 
 
-def parallel_condition(loop: For, expressions: Expressions) -> bool | str:
-    """Is a loop's work worth more threads? A C condition where that depends on the sizes at the call."""
+def parallel_condition(loop: For, expressions: Expressions, threshold: int) -> bool | str:
+    """Is a loop's work, of more operations than `threshold`, worth more threads? A C condition where that depends on
+    the sizes at the call."""
     total = work(loop)
     if isinstance(total, Const):
-        return bool(total.value > THRESHOLD)
+        return bool(total.value > threshold)
     inside = {d.declares()[0] for d in loop.unique() if isinstance(d, (For, Let, Local))}
     if total.variables & inside or any(isinstance(n, Ref) for n in total.unique()):
         return True
-    return f"{expressions.text(in_floats(total, expressions.helpers.widest_float))} > {THRESHOLD}"
+    return f"{expressions.text(in_floats(total, expressions.helpers.widest_float))} > {threshold}"
 
 
 def collapsible_loops(loop: For) -> tuple[For, ...]:

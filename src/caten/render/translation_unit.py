@@ -23,6 +23,7 @@ from .long_kernels import Call, versions
 from .scratch_memory import THREADS, layout
 from .source_locations import SourceLocations
 from .unrolling import unroll
+from .work_estimate import threshold
 
 _UNROLL = """#define CT_PRAGMA(words) _Pragma(#words)
 #define CT_UNROLL(n) CT_PRAGMA(GCC unroll n)
@@ -103,7 +104,7 @@ def _program(style: CTables, program: LoopProgram, helpers: Helpers, taken: list
         # The views get those of the kernel's own arrays, too.
         ex = Expressions(helpers, names, {n: view for n, view in views.items() if n in own}, flags, indices)
         with nullcontext() if given is None else ex.given(given):
-            body = KernelBody(part, ex, dict(style.marks), blocks, parallel, style.region,
+            body = KernelBody(part, ex, dict(style.marks), blocks, parallel, threshold(program), style.region,
                               SourceLocations(places, source), file, style.declares_in_for, style.auto_vectorizes,
                               calls or {})
         name = free(name, taken)

@@ -8,15 +8,21 @@ from ..core.dtypes import DTYPES
 from ..core.expr import Cast, Const, Expr, Op, Var, index, number
 from ..core.node import Node, substitute
 from ..core.scalars import OPERATORS
-from ..loop.statements import Aref, For, If, Incf, Let, Local, Ref, Stmt, Transpose, Vref
+from ..loop.statements import Aref, For, If, Incf, Let, Local, LoopProgram, Ref, Repeat, Stmt, Transpose, Vref
 from .linear_offsets import folded, plus, times
 
-# operations below which a parallel loop stays on one thread: 7 to 25 microseconds, a few times what it costs to share a
-# loop between threads that wait for work; to wake threads that sleep costs more
-THRESHOLD = 3 << 15
+# Operations below which a parallel loop stays on one thread: 7 to 25 microseconds, a few times what it costs to share a
+# loop between threads that wait for work; to wake threads that sleep costs more. Where several kernels follow each
+# other, a loop also waits for what another processor has in its cache.
+ALONE, AMONG_OTHERS = 3 << 15, 3 << 16
 ACCESS = 2                # operations per 16 bytes of a memory access
 FUNCTION = 16             # operations of a call of the C library
 UNKNOWN = 16              # assumed trip count of a loop with a range read from an array
+
+
+def threshold(program: LoopProgram) -> int:
+    """The operations from which on threads share a loop of this program."""
+    return ALONE if len(program.kernels) == 1 and program.first(Repeat) is None else AMONG_OTHERS
 
 
 def work(loop: For) -> Expr:
