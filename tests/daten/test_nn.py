@@ -101,6 +101,29 @@ def test_recurrent_layers() -> None:
             layer(Tensor(given))
 
 
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
+def test_a_long_sequence_is_one_operator_with_the_same_results(kind: type[nn.LSTM] | type[nn.GRU]) -> None:
+    """As all steps of it are, with its gradients, also where its length varies."""
+    layer, x = kind(4, 5, unrolled=3), real(2, 7, 4)
+
+    def results() -> list[np.ndarray]:
+        given = Tensor(x, requires_grad=True)
+        outputs, last = layer(given)
+        ((outputs * outputs).sum() + sum(((k + 2.0) * state for k, state in enumerate(last)), Tensor(0.0)).sum()).backward()
+        found = [outputs, *last, given.grad, *[p.grad for p in layer.parameters()]]
+        for p in layer.parameters():
+            p.grad = None
+        return [t.numpy() for t in found if t is not None]
+    long = results()
+    varying = jit(dynamic_shapes={"x": {1: Var("steps", 1, 9)}})(lambda x: layer(x)[0])
+    np.testing.assert_array_equal(varying(x).numpy(), long[0])
+    layer.unrolled = 7
+    unrolled = results()
+    assert len(long) == len(unrolled) == 2 + layer.cell.states + 4
+    for a, b in zip(long, unrolled, strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
+
+
 def test_a_cell_without_a_state_begins_with_zeros() -> None:
     """Of the type of its input; also where the batch is a size that varies."""
     x = real(2, 4)

@@ -1,7 +1,8 @@
-"""Recurrent layers. The graph is unrolled: it has the operators of all steps; the compiled library has each kernel
-once."""
+"""Recurrent layers. The graph of a short sequence is unrolled: it has the operators of all steps, which are kernels as
+for one step. That of a long one has an operator of the library, whose loop over the steps is compiled once."""
 from __future__ import annotations
 
+from abc import abstractmethod
 from math import sqrt
 from typing import Any
 
@@ -13,6 +14,7 @@ from .layers import parameter
 from .module import Module
 
 State = tuple[Tensor, ...]
+UNROLLED = 16           # steps: their kernels run up to twice as fast, and each takes half a second to compile
 
 
 class _Cell(Module):
@@ -78,6 +80,7 @@ class GRUCell(_Cell):
 
 class _Recurrent(Module):
     cell: LSTMCell | GRUCell
+    unrolled: int
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         """x[batch, time, inputs] to the pair of h[batch, time, width], for all steps, and the last state. `state`: the
@@ -85,25 +88,43 @@ class _Recurrent(Module):
         if x.ndim != 3 or x._ref.shape[1] == 0:
             raise ValueError(f"{type(self).__name__} takes x[batch, time, inputs] with one step or more, not {x!r}")
         current = self.cell.first(x) if state is None else state
+        steps = x.shape[1]
+        if not isinstance(steps, int) or steps > self.unrolled:
+            y, *last = self.whole(x.transpose(1, 0, 2), current)
+            return y.transpose(1, 0, 2), tuple(last)
         outputs: list[Tensor] = []
-        for t in range(x.shape[1]):
+        for t in range(steps):
             current = self.cell(x[:, t], current)
             outputs.append(current[0].reshape(x.shape[0], 1, -1))
         return _joined(outputs), current
 
+    @abstractmethod
+    def whole(self, x: Tensor, state: State) -> tuple[Tensor, ...]:
+        """x[time, batch, inputs] and the first state to h[time, batch, width] and the last state, by one operator."""
+
 
 class LSTM(_Recurrent):
-    """An `LSTMCell` (the attribute `cell`) over a sequence."""
+    """An `LSTMCell` (the attribute `cell`) over a sequence. `unrolled`: the longest sequence whose graph has the
+    operators of all steps; a longer one, or one whose length varies, is one operator, without second derivatives."""
 
-    def __init__(self, inputs: int, width: int) -> None:
-        self.cell = LSTMCell(inputs, width)
+    def __init__(self, inputs: int, width: int, unrolled: int = UNROLLED) -> None:
+        self.cell, self.unrolled = LSTMCell(inputs, width), unrolled
+
+    def whole(self, x: Tensor, state: State) -> tuple[Tensor, ...]:
+        cell = self.cell
+        return tuple(apply("lstm", x, cell.weight_ih, cell.weight_hh, cell.bias_ih + cell.bias_hh, *state))
 
 
 class GRU(_Recurrent):
-    """A `GRUCell` (the attribute `cell`) over a sequence."""
+    """A `GRUCell` (the attribute `cell`) over a sequence. `unrolled`: the longest sequence whose graph has the
+    operators of all steps; a longer one, or one whose length varies, is one operator, without second derivatives."""
 
-    def __init__(self, inputs: int, width: int) -> None:
-        self.cell = GRUCell(inputs, width)
+    def __init__(self, inputs: int, width: int, unrolled: int = UNROLLED) -> None:
+        self.cell, self.unrolled = GRUCell(inputs, width), unrolled
+
+    def whole(self, x: Tensor, state: State) -> tuple[Tensor, ...]:
+        cell = self.cell
+        return tuple(apply("gru", x, cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh, *state))
 
 
 def _joined(parts: list[Tensor]) -> Tensor:
