@@ -122,6 +122,12 @@ PLANS: tuple[tuple[str, NestKind, Any, Machine, dict[str, tuple[str, str]]], ...
     ("a product of five rows and such weights, on threads", contractions.PRODUCTS,
      Product("f32", 16, (), (axis("m", 5),), (axis("n", 768),), (axis("k", 768),), "k", "n"), SHARED, {
         "streamed_right": ("(streamed-gemm (rows 4) (columns 32) (lanes 16) (depth 8) (block 4))", "")}),
+    ("a product of some rows and few columns, on threads", contractions.PRODUCTS,
+     Product("f32", 16, (), (M,), (axis("n", 300),), (axis("k", 768),), "k", "n"), SHARED, {
+        "streamed_in_small_blocks": ("(streamed-gemm (rows 4) (columns 32) (lanes 16) (depth 8) (block 2))",
+                                     "(and (<= 2 M) (<= M 64))"),
+        "few_rows": ("(column-reduction (lanes 16) (vectors 2) (rows 8) (block 512))", "(< M 2)"),
+        "packed": ("(packed-gemm (rows 8) (columns 32) (lanes 16) (depth 256) (panel-rows 512) (panel-columns 1024) (prefetch 4) (unroll 1) (pack-along-sum))", "")}),
     ("a product of five rows and such weights", contractions.PRODUCTS,
      Product("f32", 8, (), (axis("m", 5),), (axis("n", 768),), (axis("k", 768),), "k", "k"), V3, {
         "several_rows": ("(unpacked-gemm (heights 2) (widths 4 2) (lanes 8) (lanes-along sum) (row-widths 4 2) (columns-outer))", "")}),

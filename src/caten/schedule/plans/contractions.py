@@ -60,6 +60,8 @@ STREAM_SUM = 128                # shortest sum for that: the results are copied
 STREAM_TILE = 4                 # rows of the result of a tile then
 STREAM_BLOCK = 1024             # columns of the result that stay in the last private cache
 SHARED_STREAM_BLOCK = 128       # in L1 if several threads work: so each has some
+BALANCED_STREAM_BLOCK = 64      # where so few columns are shared that a block more or less for a thread counts
+BALANCED_COLUMNS = 512          # the most of these
 TRANSPOSE_ROWS = 24             # fewest rows that pay for transposing B
 THREE = 3                       # vectors of columns that one tile holds
 THREE_SUM = 32                  # shortest sum for that
@@ -178,16 +180,35 @@ def several_rows(p: Product, context: PlanContext) -> Version:
     return Version(plan, ("and", at_least(rows, 2), at_most(rows, SHORT_ROWS)) if rows.count is None else None, "y")
 
 
+def streamed_in_small_blocks(p: Product, context: PlanContext) -> Version:
+    """`streamed_right` for few columns that several threads share, in blocks of half as many."""
+    columns = p.columns[-1]
+    if not context.machine.threads:
+        raise NotApplicable("no threads share it")
+    version, few = _streamed(p, context, BALANCED_STREAM_BLOCK), decided(at_most(columns, BALANCED_COLUMNS))
+    if few is False:
+        raise NotApplicable("it has many columns")
+    conds = [cond for cond in (version.when, few) if cond is not None and cond is not True]
+    return replace(version, when=both(*conds) if conds else None, ending="n")
+
+
 def streamed_right(p: Product, context: PlanContext) -> Version:
     """For some rows, and a right operand that fits no cache and is contiguous along the columns: it is read once and in
     order, a few of its rows at a time, and added to blocks of the result, which stay in a cache."""
+    if not context.machine.threads:
+        return _streamed(p, context, STREAM_BLOCK)
+    if decided(at_most(p.columns[-1], BALANCED_COLUMNS)) is True:
+        raise NotApplicable("threads share so few columns in smaller blocks")
+    return _streamed(p, context, SHARED_STREAM_BLOCK)
+
+
+def _streamed(p: Product, context: PlanContext, block: int) -> Version:
     rows, columns, summed = p.rows[-1], p.columns[-1], p.sums[-1]
     if not (p.is_single and context.masks_are_cheap(p.lanes) and p.right_along == columns.name and is_float(p.dtype)):
         raise NotApplicable("vectors have no masks, or it is not one product with a right operand of rows")
     width, few = context.value(VECTORS) * p.lanes, context.value(FEW_ROWS)
     shared, cache = context.machine.threads, context.machine.cache_bytes
-    block = SHARED_STREAM_BLOCK if shared else STREAM_BLOCK
-    most = (cache[0] if shared else cache[-1] // 2) // (block * DTYPES[p.dtype].bytes)
+    most = (cache[0] if shared else cache[-1] // 2) // (max(block, SHARED_STREAM_BLOCK) * DTYPES[p.dtype].bytes)
     if not all(axis.size or axis.count for axis in (rows, columns, summed)):
         raise NotApplicable("the extents are no sizes")
     large: Any = _larger_than(summed, columns, _l2_elements(context.machine, p.dtype))
@@ -365,7 +386,7 @@ def match_product(program: LoopProgram, chain: Chain, context: PlanContext) -> P
 
 PRODUCTS = NestKind(
     "products", "Contractions of two arrays: GEMM, GEMV, batched products, convolutions.", match_product,
-    (tiny_matrix, short_dots, matrix_vector, several_rows, few_columns, few_columns_transposed, streamed_right,
-     three_vectors, right_fits_cache, whole_tiles, batch_fits_cache, few_rows, pointwise_convolution, small_images,
-     small_batch, filters_in_vectors, few_pixels_in_wide_tiles, few_pixels, wide_tiles, convolution, small_product,
-     packed))
+    (tiny_matrix, short_dots, matrix_vector, several_rows, few_columns, few_columns_transposed,
+     streamed_in_small_blocks, streamed_right, three_vectors, right_fits_cache, whole_tiles, batch_fits_cache,
+     few_rows, pointwise_convolution, small_images, small_batch, filters_in_vectors, few_pixels_in_wide_tiles,
+     few_pixels, wide_tiles, convolution, small_product, packed))
