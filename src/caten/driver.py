@@ -110,10 +110,10 @@ def _taken(step: Step, program: Program, options: Options, warn: tuning_records.
                     program, options))
     if planning.left:
         names = ", ".join([f"'{name}'" for name in planning.left[:5]]) + (" …" if len(planning.left) > 5 else "")
-        message = (f"{program.name}: {len(planning.left)} nests are not scheduled, for planning them takes too long: "
-                   f"{names}")
+        many = f"{len(planning.left)} nests are" if len(planning.left) > 1 else "a nest is"
+        message = f"{program.name}: {many} not scheduled, for planning takes too long there: {names}"
         warn(Diagnostic("E943", message, severity="warning",
-                        hint="they run as written; divided into several nests, they would be scheduled"))
+                        hint="what is not scheduled runs as written; divide it into several nests"))
     if step.name == LOWER:
         for remark in _ignored(program, planning.log):
             warn(remark)

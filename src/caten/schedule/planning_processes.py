@@ -210,10 +210,14 @@ def with_free_names(answer: Answer, before: LoopProgram, now: LoopProgram) -> An
     free = {name: new for name, new in free.items() if name != new}
     if not free:
         return answer
-    if any(_may_be_derived(other, name) for name in free for other in made if other != name):
-        return None
-    if not all(_numbered(wish, n) in made | known for wish, number in map(_wish_of, free) for n in range(1, number)):
+    wishes = {name: _wish_of(name) for name in free}
+    if any(name[-1].isdigit() and number == 1 for name, (_, number) in wishes.items()):
+        return None                                         # a digit that may be a part of the wish, or not
+    if not all(_numbered(wish, n) in made | known for wish, number in wishes.values() for n in range(1, number)):
         return None                                         # its number is a part of another name
+    if any(other.startswith(name) and _wish_of(other)[0] != wish for name, (wish, _) in wishes.items()
+           for other in made):
+        return None
     changed: dict[Node, Node] = {k: k.replace(body=renamed(k.body, free)) for k in answer.program.kernels}
     for fact in answer.program.all(Schedule):
         changed[fact] = fact.replace(steps=tuple([_with_names(step, free) for step in fact.steps]))
@@ -237,12 +241,6 @@ def _in_place_of(name: str, before: Collection[str], now: Collection[str]) -> st
 
 def _numbered(wish: str, number: int) -> str:
     return wish if number == 1 else f"{wish}_{number}"
-
-
-def _may_be_derived(name: str, other: str) -> bool:
-    """May a name be made of another one, and is not only the same wish with another number?"""
-    return (other[-1].isdigit() and _wish_of(other)[1] == 1) or (
-        name.startswith(other) and _wish_of(name)[0] != _wish_of(other)[0])
 
 
 def _with_names(words: tuple[Any, ...], new: Mapping[str, str]) -> tuple[Any, ...]:
