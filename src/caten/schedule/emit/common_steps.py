@@ -9,8 +9,8 @@ from ...core.expr import Const, Op, index
 from ...core.text import form_of
 from ...loop.affine import canonical
 from ...loop.effects import writes
-from ...loop.statements import Aref, If, Incf, Stmt, Vref, statements_in
-from ..analysis.classify import Chain
+from ...loop.statements import Aref, If, Incf, Setf, Stmt, Vref, statements_in
+from ..analysis.classify import Chain, is_compute_bound
 from ..analysis.loop_queries import enclosing, loops_in, mentions, trip_count
 from ..draft import Draft
 from ..plans.plan import NotApplicable, PlanContext
@@ -162,6 +162,15 @@ def _finish(draft: Draft, begin: Callable[..., Staged], finish: Callable[[Draft,
     staged = begin(draft, how="finish")
     finish(draft, staged)
     return staged
+
+
+def no_scalar_functions(draft: Draft, sums: Staged) -> None:
+    """Raise NotApplicable for an epilogue that computes functions of one accumulator at a time: the nest behind
+    computes them in vectors."""
+    stores = [n for kernel in draft.program.kernels for n in kernel.unique() if isinstance(n, Setf)]
+    if any(is_compute_bound((store,)) and any(isinstance(n, Aref) and n.buffer == sums.tile for n in store.unique())
+           for store in stores):
+        raise NotApplicable("its functions would be computed for one element at a time")
 
 
 def vectorize_epilogue(draft: Draft, sums: Staged, column: str, lanes: int, context: PlanContext) -> None:

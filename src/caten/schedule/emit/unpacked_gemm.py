@@ -16,6 +16,7 @@ from ..plans.contractions import StreamedGemm, UnpackedGemm
 from ..plans.plan import NotApplicable, PlanContext
 from .common_steps import (
     accumulate,
+    no_scalar_functions,
     reorder,
     unroll_and_jam,
     unroll_tile,
@@ -184,8 +185,9 @@ def _most_vectors(plan: UnpackedGemm, rows: int, widths: Iterable[int]) -> int:
 
 def _keep_elements(draft: Draft, out: Aref, plan: UnpackedGemm, k: str, context: PlanContext) -> None:
     """Keep each element of the result in a register during its sum. Several of them, jammed, are a register tile."""
-    kept = accumulate(draft, k, out.buffer, finish=lambda draft, sums: None)
-    if plan.lanes_along == "sum":
+    scalar = plan.lanes_along == "sum"
+    kept = accumulate(draft, k, out.buffer, finish=no_scalar_functions if scalar else lambda draft, sums: None)
+    if scalar:
         vectorize_sum(draft, out.replace(buffer=kept.tile), plan.lanes, k, context)
 
 

@@ -1,6 +1,7 @@
 """Steps of maps and reductions on CPUs: vector loops, vector accumulators, masked tails."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from ...core.dtypes import DTYPES
@@ -29,6 +30,7 @@ from .common_steps import (
     accumulate,
     check_indices,
     in_shorter_vectors,
+    no_scalar_functions,
     pad_masked,
     reorder,
     split_overlapped,
@@ -168,7 +170,7 @@ def emit_row_reduction(draft: Draft, chain: Chain, plan: RowReduction, context: 
 def _reduce_rows_at_once(draft: Draft, total: Reduction, plan: RowReduction, context: PlanContext) -> None:
     """Reduce several rows at once (unroll-and-jam), and the rest one by one."""
     k = total.summed[-1]
-    kept = _hold(draft, k, total.out.buffer)
+    kept = _hold(draft, k, total.out.buffer, no_scalar_functions)
     rows = draft.split(total.kept[-1], plan.rows)
     if context.threads:
         draft.parallelize_two(*total.kept[:-1], rows.outer)
@@ -328,7 +330,7 @@ def emit_scalar_accumulator(draft: Draft, chain: Chain, plan: ScalarAccumulator,
     total = _reduction(draft, chain)
     reorder(draft, chain, (*total.kept, *total.summed))
     if total.kept:
-        _hold(draft, total.summed[0], total.out.buffer)
+        _hold(draft, total.summed[0], total.out.buffer, no_scalar_functions)
     if context.threads:
         draft.parallelize_two(*total.kept)
 
@@ -391,9 +393,10 @@ def _sum_in_chains(draft: Draft, loop: str, tile: str) -> tuple[str, ...]:
     return made.inner, *draft.stage(made.outer, tile, "tree", "register", made.inner).over(made.inner)
 
 
-def _hold(draft: Draft, loop: str, buffer: str) -> Staged:
+def _hold(draft: Draft, loop: str, buffer: str,
+          finish: Callable[[Draft, Staged], None] = lambda draft, sums: None) -> Staged:
     """Keep the accumulator of a loop in a register, and apply an epilogue to it."""
-    return accumulate(draft, loop, buffer, keep_conditions=True, finish=lambda draft, sums: None)
+    return accumulate(draft, loop, buffer, keep_conditions=True, finish=finish)
 
 
 def _reduction(draft: Draft, chain: Chain) -> Reduction:
