@@ -56,6 +56,15 @@ def test_an_inner_loop_asks_about_what_is_known_around_it() -> None:
     assert "(double)p" in asked
 
 
+@pytest.mark.parametrize(("more", "least"), [("", 98304), ("(kernel u (setf (aref w 0) 0.0))", 196608)])
+def test_a_kernel_alone_is_shared_from_fewer_operations_on(more: str, least: int) -> None:
+    loop = "(for i 0 M 1 parallel (for j 0 N 1 serial (setf (aref Y i j) 0.0)))"
+    text = Threads().render(resolve(read(f"(loop t {PARAMS} (kernel t {loop}) {more})")[0]))
+    assert f"> {least})" in text
+    repeated = Threads().render(resolve(read(f"(loop t {PARAMS} (buffer Z f32 (M N) (0 1) inout) (kernel t {loop}) (repeat t (Y Z)))")[0]))
+    assert "> 196608)" in repeated
+
+
 def test_the_middle_of_one_tile_is_its_beginning() -> None:
     """Counts of tiles are whole numbers in float64, too: half of a tile less would leave nothing of the only one."""
     assert repr(in_floats((Var("N", "i64") + 7) // index(8), "f64")) == "(floor (/ (+ (cast f64 N) 7.0:f64) 8.0:f64))"

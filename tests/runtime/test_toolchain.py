@@ -44,6 +44,11 @@ def test_the_order_of_candidates(tmp_path: Path) -> None:
     assert toolchain.choose("clang-19", ("clang",), Host(path=str(tmp_path), cc="clang-14")).name == "clang-19"
 
 
+def test_the_archiver_of_the_embedded_clang_has_none_of_its_flags() -> None:
+    assert Compiler(("/usr/bin/python", "-m", "ziglang", "cc", "-O1"), "zig", "").archiver() == ["/usr/bin/python", "-m", "ziglang", "ar"]
+    assert Compiler(("clang", "-O1"), "clang", "").archiver() == ["ar"]
+
+
 def test_a_compiler_by_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "bin").mkdir()
     mine = script(tmp_path / "bin", "mycc", "echo int > library.so")

@@ -11,6 +11,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from .. import documents
@@ -85,7 +86,7 @@ class Compiler:
 
     def archiver(self) -> list[str]:
         """The words that start `ar`."""
-        return [*self.words[:self.words.index("cc")], "ar"] if self.family == "zig" else ["ar"]
+        return [*takewhile(lambda word: word != "cc", self.words), "ar"] if self.family == "zig" else ["ar"]
 
     def surroundings(self, host: Host, work: Path) -> dict[str, str]:
         """The variables that it needs for one compilation in the folder `work`."""
