@@ -3,12 +3,15 @@ from __future__ import annotations
 
 import ast
 import re
+import shutil
+import subprocess
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent / "src" / "caten"
+TOP = Path(__file__).resolve().parent.parent
+ROOT = TOP / "src" / "caten"
 BASE = {"build_progress", "cores", "frozen", "errors", "options", "core", "echo", "documents", "schemas"}
 STAGES = {"calls", "frontend", "loop", "tensor", "schedule", "render", "runtime"}
 MEANING = {"mathematics", "semantics"}
@@ -152,3 +155,12 @@ def test_pages_of_diagnostics_have_a_title_and_fit_a_screen(page: Path) -> None:
 def test_few_lines_escape_the_type_checker() -> None:
     found = [line.strip() for f in ROOT.parent.rglob("*.py") for line in f.read_text().splitlines() if "type: ignore" in line]
     assert len(found) < 20, "\n".join(found)
+
+
+def test_what_stands_at_the_top_of_the_repository() -> None:
+    """No cache, library or folder that a command left there."""
+    if shutil.which("git") is None or not (TOP / ".git").exists():
+        pytest.skip("needs git")
+    listed = subprocess.run(["git", "ls-files", "--cached"], cwd=TOP, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert {Path(name).parts[0] for name in listed} == {".ci", ".gitignore", "LICENSE", "Makefile", "README.md", "benchmarks", "docs", "pyproject.toml", "runtimes",
+                                                        "samples", "src", "tests"}

@@ -36,6 +36,8 @@ outputs = ["y", "s"]
 [implementation]
 code = "(dotimes (i N) (setf (aref y i) (* 2 (aref x i)))) (dotimes (j N) (incf s (aref x j)))"
 """
+THREE = SPEC.replace('"s{float}[]"]', '"s{float}[]", "u{float}[]"]').replace('"y", "s"]', '"y", "s", "u"]').replace(
+    "(incf s (aref x j)))", "(incf s (aref x j))) (dotimes (k N) (incf u (aref x k)))")
 Fault = Callable[[pytest.MonkeyPatch], None]
 
 
@@ -172,6 +174,10 @@ def test_beyond_the_budget_nests_stay_as_they_are_written(options: Options, monk
     (op,) = loading.load_programs(SpecText("two.toml", SPEC), options)
     with counted(Work()) as needed:
         autoscheduler.schedule(driver.unscheduled(op, options))
+    (again,) = loading.load_programs(SpecText("three.toml", THREE), options)
+    with counted(Work()) as more:
+        autoscheduler.schedule(driver.unscheduled(again, options))
+    assert more.greatest == needed.greatest                 # and no sum over the nests
     monkeypatch.setattr(driver, "BUDGET", needed.greatest)
     assert (show(advanced(options)[0]), advanced(options)[1]) == (show(whole), [])      # each nest has it for itself
     monkeypatch.setattr(driver, "BUDGET", needed.greatest - 1)

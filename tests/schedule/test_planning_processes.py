@@ -90,6 +90,16 @@ def test_what_a_process_does_not_plan_is_planned_here(by_one: tuple[str, list[st
     assert log == said
 
 
+@pytest.mark.slow
+def test_nests_beyond_the_budget_are_left_whoever_plans_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    patient(monkeypatch)
+    monkeypatch.setattr(driver, "BUDGET", 12_500)
+    alone, several = (scheduled(monkeypatch, count) for count in (1, 2))
+    assert several[:2] == alone[:2]
+    left = [line for line in alone[1] if "compile-time budget" in line]
+    assert 0 < len(left) < len(several[2])
+
+
 def test_processes_end_with_an_interrupt(monkeypatch: pytest.MonkeyPatch, started: list[subprocess.Popen[bytes]]) -> None:
     monkeypatch.setattr(cores, "available", lambda: 3)
 
@@ -139,7 +149,7 @@ def test_names_that_others_have_taken_are_not_used_again() -> None:
 
     def renamed(*loops: str) -> planning_processes.Answer | None:
         answer = planning_processes.Answer(program(*loops), (Tried("split a_b", 0), Tried(f"split {loops[-1]}", 0)), {}, 0)
-        return planning_processes.with_free_names(answer, program("i"), program("i", taken="(taken t t_2 a_b)"))
+        return planning_processes.with_free_names(answer, program("i"), program("i", taken="(taken t t_2 a_b v_2 t_2_2)"))
     found = renamed("i", "t")
     assert found is not None
     assert "(for t_3 " in show(found.program)
@@ -152,7 +162,12 @@ def test_names_that_others_have_taken_are_not_used_again() -> None:
     assert both is not None
     assert "(for t_3 " in show(both.program)
     assert "(for t_4 " in show(both.program)
+    one = renamed("i", "v", "v_2")
+    assert one is not None
+    assert "(for v " in show(one.program)
+    assert "(for v_3 " in show(one.program)
     assert renamed("i", "t", "t_r") is None
+    assert renamed("i", "t_2_2") is None
     assert renamed("i", "t", "t_2", "t_2o") is None
     assert renamed("i", "t_2") is None
 
