@@ -203,7 +203,7 @@ def examples() -> str:
 
 
 def plans_page() -> str:
-    kinds_of_nests = (*versions.COLUMNS, *versions.ROW_PASSES, *versions.OUTER_LOOPS, *versions.PERFECT_NESTS, *versions.DEVICE_NESTS)
+    kinds_of_nests = (*versions.WHOLE_NESTS, *versions.ROW_PASSES, *versions.OUTER_LOOPS, *versions.PERFECT_NESTS, *versions.DEVICE_NESTS)
     kinds = sorted({c for m in versions.MODULES for c in vars(m).values() if inspect.isclass(c) and issubclass(c, Plan) and c is not Plan}, key=lambda c: c.__name__)
     fields = "\n".join(f"| `{c.head()}` | {cell(' '.join(inspect.cleandoc(c.__doc__ or '').split()))} |" for c in kinds)
     return f"""{GENERATED}

@@ -53,7 +53,7 @@ def test_an_epilogue_leaves_the_plan_as_it_is(shapes: tuple[str, str, str], bare
 
 
 @pytest.mark.parametrize(("shapes", "value", "fn"), [
-    (ROWS, "np.tanh(W @ X + B)", "tanh"), (("M K", "K 20", "M 20"), "np.tanh(X @ W + B)", "tanh"), (("M K", "K N", "M N"), "np.maximum(X @ W + B, 0)", "max")])
+    (ROWS, "np.tanh(W @ X + B)", "tanh"), (("M K", "K 20", "M 20"), "np.tanh(X @ W + B)", "tanh"), (("M K", "K N", "M N"), "np.tanh(X @ W + B)", "tanh"), (("M K", "K N", "M N"), "np.maximum(X @ W + B, 0)", "max")])
 def test_functions_of_sums_are_computed_in_vectors(shapes: tuple[str, str, str], value: str, fn: str) -> None:
     """Where the sums are scalars whose lanes were added, functions of them are left to a loop behind; what is cheap is not."""
     text = spec(shapes, value)

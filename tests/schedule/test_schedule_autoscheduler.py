@@ -226,9 +226,9 @@ def test_softmax_threads_over_rows_and_vectorises_each_pass() -> None:
       (local t f32 () register) (setf (aref t) 0.0) (for j_2 0 N 1 serial (setf (aref X i j_2) (- (aref A i j_2) (aref m))))
       (for j_3 0 N 1 serial (incf (aref t) (aref X i j_3))) (for j_4 0 N 1 serial (setf (aref X i j_4) (+ (aref X i j_4) (aref t)))))""", facts=AVX2)
     after = scheduled(before)
-    # rows of one element are lanes, and short ones
-    assert parallel_loops(after) == ["ioneo", "iwo", "i"]
-    assert steps(after).count("stage") == 4                       # vectors, and masked vectors of the tail
+    # rows of one element are lanes, rows of a few vectors are worked on together, and short ones are lanes
+    assert parallel_loops(after) == ["ioneo", "iro", "iwo", "i"]
+    assert steps(after).count("stage") == 8                       # vectors, masked vectors of the tail, rows together and the rest
     assert not [n for n in loops_in(after) if n.name == "i"
                 for s in loops_in(n.body) if not any(isinstance(v, Vref) for v in s.walk())]
     assert_same(before, after, (*SMALL, (1, 1, 0), (40, 1, 0)))

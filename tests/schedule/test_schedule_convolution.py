@@ -265,7 +265,8 @@ def test_edges_that_are_set_are_vectors_and_those_that_add_are_not() -> None:
 def test_a_padded_convolution_has_its_epilogue_in_registers() -> None:
     """However the extent of the result is computed: (H + 2 - 3) // 1 + 1 is H."""
     made = of_spec("np.maximum(conv2d(X, F, padding=(1, 1)) + b[:, None, None], 0)")
-    assert {step[3] for step in taken(made).steps if step[0] == "stage" and step[2] == "Y"} == {"finish"}
+    sums = [step for step in taken(made).steps if step[0] == "stage" and step[2] == "Y" and step[3] != "accumulate"]   # what maps rows in place
+    assert {step[3] for step in sums} == {"finish"}
 
 
 def test_integers_need_no_other_copy() -> None:

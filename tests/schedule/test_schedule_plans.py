@@ -205,6 +205,30 @@ PLANS: tuple[tuple[str, NestKind, Any, Machine, dict[str, tuple[str, str]]], ...
         "rows_of_one_element": ("(outer-loop-vectors (lanes 16) (outer-loops 1) (single-pass))",
                                 "(= N 1)"), "short_rows": ("(outer-loop-vectors (lanes 16) (outer-loops 1))",
                                                            "(< N 32)")}),
+    ("passes over contiguous rows", row_passes.PASSES, row_passes.RowPasses(16, (M,), "N", False, contiguous=True), V4, {
+        "rows_of_one_element": ("(outer-loop-vectors (lanes 16) (outer-loops 1) (single-pass))", "(= N 1)"),
+        "rows_at_once": ("(rows-at-once (lanes 16) (rows 4))", "(and (<= 16 N) (< N 128))"),
+        "short_rows": ("(outer-loop-vectors (lanes 16) (outer-loops 1))", "(< N 16)")}),
+    ("compute-bound passes on machines whose masked stores take long", row_passes.PASSES,
+     row_passes.RowPasses(8, (M,), "N", True, contiguous=True), V3, {
+        "rows_of_one_element": ("(outer-loop-vectors (lanes 8) (outer-loops 1) (single-pass))", "(= N 1)"),
+        "rows_at_once": ("(rows-at-once (lanes 8) (rows 4))", "(and (<= 14 N) (< N 128))"),
+        "short_rows": ("(outer-loop-vectors (lanes 8) (outer-loops 1))", "(< N 16)")}),
+    ("passes over rows of a known length", row_passes.KNOWN_PASSES, row_passes.RowPasses(16, (M,), "20", True, contiguous=True),
+     V4, {"rows_at_once": ("(rows-at-once (lanes 16) (rows 4))", "")}),
+    ("passes over rows of a known length below a vector", row_passes.KNOWN_PASSES,
+     row_passes.RowPasses(16, (M,), "10", True, contiguous=True), V4, {"short_rows": ("(outer-loop-vectors (lanes 16) (outer-loops 1))", "")}),
+    ("passes over rows that are written out", row_passes.KNOWN_PASSES, row_passes.RowPasses(16, (M,), "8", True, contiguous=True), V4, {}),
+    ("passes over long rows of a known length", row_passes.KNOWN_PASSES, row_passes.RowPasses(16, (M,), "200", True, contiguous=True), V4, {}),
+    ("functions of short rows, replaced", maps.MAPS, maps.Map(16, N, (M,), compute_bound=True, in_place=True, is_inner=True), V4, {
+        "rows_as_lanes": ("(outer-loop-vectors (lanes 16) (outer-loops 1) (masked))", "(<= N 6)"),
+        "rows_in_place": ("(rows-in-place (lanes 16) (rows 8))", "(< N 128)"), "vectors": ("(vector-loop (lanes 16) (vectors 1) (prefetch 1024))", "")}),
+    ("short rows, replaced", maps.MAPS, maps.Map(16, N, (M,), in_place=True, is_inner=True), V4, {
+        "short_rows": ("(scalar-loops (parallel-rows))", "(< N 16)"), "rows_in_place": ("(rows-in-place (lanes 16) (rows 8))", "(< N 128)"),
+        "vectors": ("(vector-loop (lanes 16) (vectors 1) (prefetch 1024))", "")}),
+    ("the same where masked stores take long", maps.MAPS, maps.Map(8, N, (M,), in_place=True, is_inner=True), V3, {
+        "rows_as_lanes": ("(outer-loop-vectors (lanes 8) (outer-loops 1))", "(<= N 3)"),
+        "short_rows": ("(scalar-loops (parallel-rows))", "(< N 8)"), "vectors": ("(vector-loop (lanes 8) (vectors 1) (prefetch 1024))", "")}),
 )
 
 

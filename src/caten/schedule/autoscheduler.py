@@ -42,7 +42,7 @@ from .planning_processes import Answer, Task, unnamed, with_free_names
 from .plans import row_passes
 from .plans.parameters import DEFAULTS, Choices
 from .plans.plan import NestKind, NotApplicable, PlanContext, Planner, Version
-from .plans.versions import COLUMNS, COPIES, DEVICE_NESTS, OUTER_LOOPS, PERFECT_NESTS, ROW_PASSES
+from .plans.versions import COPIES, DEVICE_NESTS, OUTER_LOOPS, PERFECT_NESTS, ROW_PASSES, WHOLE_NESTS
 from .reshaped_loops import unflatten_arrays, unfuse_reshaped
 from .script import is_applied, recorded
 from .single_nest import apart
@@ -269,7 +269,7 @@ def _nest(draft: Draft, name: str, machine: Machine, threads: bool) -> None:
         for each in (name, product):
             _nest(draft, each, machine, threads)
         return
-    if _planned_by(draft, chain, COLUMNS, context):
+    if _planned_by(draft, chain, WHOLE_NESTS, context):
         return
     if not _planned_by(draft, chain, ROW_PASSES, context) and _planned_by(draft, chain, OUTER_LOOPS, context):
         return

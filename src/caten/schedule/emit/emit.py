@@ -9,7 +9,7 @@ from ..draft import Draft
 from ..plans.contractions import StreamedGemm, UnpackedGemm
 from ..plans.convolutions import ConvolutionOverFilters, PackedConvolution
 from ..plans.gpu import ColumnsInBlocks, GroupPerRow, GroupReduction, SharedGemm, SharedTranspose, ThreadPerElement
-from ..plans.maps import ScalarLoops, VectorLoop
+from ..plans.maps import OuterLoopVectors, RowsInPlace, ScalarLoops, VectorLoop
 from ..plans.packed_products import PackedGemm
 from ..plans.plan import NotApplicable, Plan, PlanContext
 from ..plans.reductions import (
@@ -21,7 +21,7 @@ from ..plans.reductions import (
     SingleColumn,
     VectorAccumulator,
 )
-from ..plans.row_passes import OuterLoopVectors
+from ..plans.row_passes import RowsAtOnce
 from ..plans.scans import PrefixVectors
 from ..plans.scatters import ScatterRows
 from ..plans.transposes import BlockedTranspose, ShortAxisInside
@@ -51,7 +51,9 @@ OF_LOOPS: dict[type[Plan], Callable[[Draft, Chain, Any, PlanContext], None]] = {
     ScalarAccumulator: vector_loops.emit_scalar_accumulator, RowPerLane: vector_loops.emit_row_per_lane,
     VectorAccumulator: vector_loops.emit_vector_accumulator, BlockedTranspose: transpose_steps.emit_blocked_transpose,
     ShortAxisInside: transpose_steps.emit_short_axis_inside,
-    OuterLoopVectors: row_steps.emit_outer_loop_vectors, ThreadPerElement: gpu_steps.emit_thread_per_element,
+    OuterLoopVectors: row_steps.emit_outer_loop_vectors, RowsAtOnce: row_steps.emit_rows_at_once,
+    RowsInPlace: row_steps.emit_rows_in_place,
+    ThreadPerElement: gpu_steps.emit_thread_per_element,
     ColumnsInBlocks: gpu_steps.emit_columns_in_blocks,
     GroupPerRow: gpu_steps.emit_group_per_row, GroupReduction: gpu_steps.emit_group_reduction,
     SharedTranspose: gpu_steps.emit_shared_transpose, PrefixVectors: scan_steps.emit_prefix_vectors,

@@ -26,7 +26,6 @@ from .common_steps import (
 )
 
 BLOCK = 4                       # rows and columns that are transposed in registers: more would leave more at the edges
-MAPPED_COLUMNS = 8              # from which on a vector for each row takes less time than functions of single elements
 MASKED_VECTORS = 2              # of a tile: a load crosses cache lines even where all of its lanes are off
 ACCUMULATORS = 8                # that hide the latency of two multiply-adds per cycle
 
@@ -187,19 +186,9 @@ def _most_vectors(plan: UnpackedGemm, rows: int, widths: Iterable[int]) -> int:
 def _keep_elements(draft: Draft, out: Aref, plan: UnpackedGemm, k: str, context: PlanContext) -> None:
     """Keep each element of the result in a register during its sum. Several of them, jammed, are a register tile."""
     scalar = plan.lanes_along == "sum"
-    apart = scalar and _known_columns(draft, out.buffer) >= MAPPED_COLUMNS
-    kept = accumulate(draft, k, out.buffer, finish=no_scalar_functions if apart else lambda draft, sums: None)
+    kept = accumulate(draft, k, out.buffer, finish=no_scalar_functions if scalar else lambda draft, sums: None)
     if scalar:
         vectorize_sum(draft, out.replace(buffer=kept.tile), plan.lanes, k, context)
-
-
-def _known_columns(draft: Draft, buffer: str) -> int:
-    """The extent of the last axis of an array; 0 if it is no number."""
-    found = draft.program.buffers.get(buffer)
-    match found.shape[-1:] if found is not None else ():
-        case (Const(int() as columns),):
-            return columns
-    return 0
 
 
 def _jam_tile(draft: Draft, plan: UnpackedGemm, tile: tuple[str, ...], k: str, context: PlanContext,

@@ -10,8 +10,8 @@ from ...core.text import form_of
 from ...loop.affine import canonical
 from ...loop.effects import reads
 from ...loop.statements import Aref
-from ..analysis.classify import Chain, Reduction, chain_of, contiguous_loop, reduction, stored
-from ..analysis.loop_queries import mentions
+from ..analysis.classify import Chain, Reduction, chain_of, contiguous_loop, is_compute_bound, reduction, stored
+from ..analysis.loop_queries import mentions, trip_count
 from ..draft import Draft
 from ..plans.maps import ScalarLoops, VectorLoop
 from ..plans.plan import NotApplicable, PlanContext
@@ -108,7 +108,14 @@ def vectorize_row(draft: Draft, loop: str, sums: tuple[str, ...], lanes: int, co
         if around is not None and not draft.parallelize_two(*around):
             draft.parallelize(whole.outer)
         vectorize_whole(draft, whole)
+        if draft.has_loop(loop) and is_compute_bound(draft.loop(loop).body):        # rows shorter than a vector
+            vectorize_masked(draft, loop, lanes, context)
         return whole.outer
+    length = trip_count(draft.loop(loop))
+    if not sums and length is not None and length < lanes and context.masks_are_cheap(lanes):
+        if around is not None:
+            draft.parallelize_two(*around)
+        return vectorize_masked(draft, loop, lanes, context)
     tiles = split_tiles(draft, loop, lanes * count, lanes)
     outer, inner = tiles.outer, tiles.inner
     if around is not None and not draft.parallelize_two(*around):

@@ -6,11 +6,12 @@ from typing import Any
 
 from ...core.dtypes import DTYPES, is_float
 from ...frozen import frozen
+from ...loop.effects import reads
 from ...loop.statements import Aref, Incf, LoopProgram, statements_in
 from ..analysis.classify import Chain, contiguous_loop, is_compute_bound, is_gathered, reduction, stored
 from ..analysis.loop_queries import mentions, stride_in
 from .parameters import Parameter
-from .plan import Axis, NestKind, NotApplicable, Plan, PlanContext, Version, axes_of
+from .plan import Axis, NestKind, NotApplicable, Plan, PlanContext, Version, axes_of, version_if
 from .reductions import BLOCK as SUM_BLOCK
 from .reductions import TREE
 from .reductions import VECTORS as SUM_VECTORS
@@ -19,6 +20,8 @@ VECTORS = Parameter("maps.vectors", (1, 2, 4, 8), 1, what="vectors per iteration
 STREAM = Parameter("maps.stream", (0, 1), 0, what="are results stored with non-temporal stores?")
 AHEAD = Parameter("maps.ahead", (0, 1 << 10, 1 << 12), what="prefetch distance of stores in bytes; 0: no prefetch")
 
+ROWS = Parameter("maps.rows", (2, 4, 8), 8, what="short rows in place that are loaded before they are stored")
+FEW = 8                         # vectors of a row, for which masks take a large part of the time
 PREFETCH_BYTES = 1024           # the distance on machines whose hardware does not prefetch stores
 BLOCK = 4096                    # elements of a row that one thread computes at a time
 
@@ -27,13 +30,15 @@ BLOCK = 4096                    # elements of a row that one thread computes at 
 class Map:
     """One result per iteration. `row`: the loop in which all stores are contiguous, or the innermost one. `rest`: the
     other loops, outermost first. `compute_bound`: does every element take an elementary function? `rounds`: does it
-    also sum up floats?"""
+    also sum up floats? `in_place`: does it read arrays that it stores to? `is_inner`: is the row the innermost loop?"""
 
     lanes: int
     row: Axis
     rest: tuple[Axis, ...]
     compute_bound: bool = False
     rounds: bool = False
+    in_place: bool = False
+    is_inner: bool = False
 
 
 @frozen
@@ -59,11 +64,52 @@ class ScalarLoops(Plan):
     parallel_rows: bool = False
 
 
+@frozen
+class OuterLoopVectors(Plan):
+    """Outer-loop vectorisation: each lane runs an iteration of one loop, with all loops inside it. `outer_loops`: the
+    number of loops of the nest from the outermost down to that one. `single_pass`: those inside it run once. `masked`:
+    is the tail a masked vector? `vectors`: so many vectors run in the loops inside together (0: one)."""
+
+    lanes: int
+    outer_loops: int
+    single_pass: bool = False
+    masked: bool = False
+    vectors: int = 0
+
+
+@frozen
+class RowsInPlace(Plan):
+    """A vector of each of so many rows is loaded before any of them is stored, the last vector of the rows masked."""
+
+    lanes: int
+    rows: int
+
+
+def rows_as_lanes(m: Map, context: PlanContext) -> Version:
+    """For rows so short that most lanes of a vector along them would be masked: the rows are the lanes. Of memory-bound
+    maps, only where masked stores are expensive: C compilers are better at short rows."""
+    if not m.rest or not m.is_inner or not m.row.size or not context.masks_are_cheap(m.lanes):
+        raise NotApplicable("there is one row, its length is no size, or masks are expensive")
+    if not m.compute_bound and context.masks_are_free:
+        raise NotApplicable("it is memory-bound")
+    plan = OuterLoopVectors(m.lanes, len(m.rest), masked=m.compute_bound)
+    return version_if(plan, ("<=", m.row.size, str(m.lanes * 3 // 8)), "l")
+
+
 def short_rows(m: Map, context: PlanContext) -> Version:
     """For rows shorter than a vector: they stay scalar, since each would be a single masked vector."""
     if not m.rest or m.compute_bound or not m.row.size:
         raise NotApplicable("there is one row, it is compute-bound, or its length is no size")
     return Version(ScalarLoops(parallel_rows=True), ("<", m.row.size, str(m.lanes)), "w")
+
+
+def rows_in_place(m: Map, context: PlanContext) -> Version:
+    """For rows of a few vectors that are replaced: a masked load waits until the masked store to the row before, which
+    is next to it in memory, has left the processor, some 25 ns. So several rows are loaded before they are stored."""
+    if not m.rest or not m.is_inner or not m.in_place or not m.row.size or not context.masks_are_free:
+        raise NotApplicable("there is one row, it is not in place, its length is no size, or masked stores are "
+                            "expensive")
+    return version_if(RowsInPlace(m.lanes, context.value(ROWS)), ("<", m.row.size, str(m.lanes * FEW)), "r")
 
 
 def rows_of_one_block(m: Map, context: PlanContext) -> Version:
@@ -112,7 +158,9 @@ def match_map(program: LoopProgram, chain: Chain, context: PlanContext) -> Map:
     name = found.pop() or chain.names[-1]              # None if an index is a `let` name, which vectorize sees through
     _check_gathers(program, chain, name)
     axes, row = axes_of(chain), next(a for a in axes_of(chain) if a.name == name)
-    return Map(lanes, row, tuple([a for a in axes if a.name != name]), is_compute_bound(chain.body))
+    return Map(lanes, row, tuple([a for a in axes if a.name != name]), is_compute_bound(chain.body),
+               in_place=any(ref.buffer in reads(stmt) for ref in stored(chain) for stmt in chain.body),
+               is_inner=name == chain.names[-1])
 
 
 def _check_gathers(program: LoopProgram, chain: Chain, loop: str) -> None:
@@ -138,6 +186,6 @@ def match_map_with_sums(program: LoopProgram, chain: Chain, context: PlanContext
 
 
 MAPS = NestKind("maps", "Nests that store one result per iteration.", match_map,
-                (short_rows, rows_of_one_block, vectors))
+                (rows_as_lanes, short_rows, rows_in_place, rows_of_one_block, vectors))
 MAPS_WITH_SUMS = NestKind("maps with sums", "Nests that store one result per iteration and also accumulate.",
                           match_map_with_sums, (vectors_with_reductions,))

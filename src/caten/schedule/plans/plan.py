@@ -188,6 +188,14 @@ def _number(value: Any) -> int | None:
     return None
 
 
+def version_if(plan: Plan, when: Any, ending: str) -> Version:
+    """A plan for calls with a condition on the sizes. NotApplicable if numbers decide that it never holds."""
+    left = decided(when)
+    if left is False:
+        raise NotApplicable("the sizes are known to be others")
+    return Version(plan) if left is True else Version(plan, left, ending)
+
+
 def nonempty(axes: Sequence[Axis], cond: Any) -> Any:
     """`cond`, and each of these loops runs at least once: work that is hoisted out of an empty loop would be wasted."""
     for axis in axes:

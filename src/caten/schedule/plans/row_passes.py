@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...core.expr import Const, Op, Var
+from ...core.expr import Const, Expr, Op, Var
 from ...core.program import Buffer
 from ...frozen import frozen
 from ...loop.effects import reads
@@ -12,13 +12,16 @@ from ...mathematics.elementary.elementary_table import FORMS
 from ..analysis.classify import Chain, chain_of, contiguous_loop, is_compute_bound, is_gathered, outermost, stored
 from ..analysis.loop_queries import loops_in, mentions, trip_count
 from ..analysis.running_totals import running_totals
-from .maps import ScalarLoops
+from .maps import OuterLoopVectors, ScalarLoops
 from .parameters import Parameter
-from .plan import Axis, NestKind, NotApplicable, Plan, PlanContext, Version, axes_of
+from .plan import Axis, NestKind, NotApplicable, Plan, PlanContext, Version, axes_of, both, version_if
 
 AHEAD = Parameter("rows.ahead", (0, 1), what="does a pass over a row prefetch the next row?")
 STRIP = Parameter("rows.strip", (1, 2, 4, 8), what="vectors of columns in a strip, which all passes work on together")
 
+ROWS = Parameter("rows.together", (1, 2, 4, 8), 4, what="short rows that are worked on together")
+
+WRITTEN_OUT = 8                         # iterations that C compilers write out
 STRIP_BYTES, MOST_VECTORS = 512, 8      # of a strip: eight cache lines in each row
 STRIPS = 4                              # so many are work for several threads
 FEW_ROWS = 32                           # so few vectors stay in the nearest cache
@@ -29,7 +32,7 @@ class RowPasses:
     """Loops over rows (`outside`) around loops that each pass once over a row of `length` elements. `gathers`: would
     outer-loop vectors read memory that is not contiguous? `few_rows`: are the loops inside short, by their constant
     trip counts? `stored_between`: does a pass store what a later one reads? `running`: do all passes store
-    running totals, and little else?"""
+    running totals, and little else? `contiguous`: is each access contiguous along a row, or the same for all of it?"""
 
     lanes: int
     outside: tuple[Axis, ...]
@@ -39,19 +42,16 @@ class RowPasses:
     few_rows: bool = False
     stored_between: bool = False
     running: bool = False
+    contiguous: bool = False
 
 
 @frozen
-class OuterLoopVectors(Plan):
-    """Outer-loop vectorisation: each lane runs an iteration of one loop, with all loops inside it. `outer_loops`: the
-    number of loops of the nest from the outermost down to that one. `single_pass`: those inside it run once. `masked`:
-    is the tail a masked vector? `vectors`: so many vectors run in the loops inside together (0: one)."""
+class RowsAtOnce(Plan):
+    """Several rows at once: each pass works on vectors along so many rows in turn, the last vector masked, and the rest
+    of the rows one by one. What one row waits for, another one does meanwhile."""
 
     lanes: int
-    outer_loops: int
-    single_pass: bool = False
-    masked: bool = False
-    vectors: int = 0
+    rows: int
 
 
 @frozen
@@ -69,14 +69,29 @@ def rows_of_one_element(p: RowPasses, context: PlanContext) -> Version:
     return Version(OuterLoopVectors(p.lanes, len(p.outside), single_pass=True), ("=", p.length, "1"), "one")
 
 
+def rows_at_once(p: RowPasses, context: PlanContext) -> Version:
+    """For rows of one to a few vectors: several rows at once. Adding up the lanes of a vector, dividing, and reading
+    again what a mask has just stored take long to end, and a single row waits for each of them. Longer rows have enough
+    to do meanwhile, and hardware prefetchers follow one row better than several."""
+    if not p.contiguous or not context.masks_are_cheap(p.lanes):
+        raise NotApplicable("an access is not contiguous along the rows, or masks are expensive")
+    least, most = p.lanes, p.lanes * STRIP_BYTES // context.machine.vector_bytes
+    if p.compute_bound:                                # the rows would be the lanes
+        least = least * 7 // 8 if context.masks_are_free else least * 7 // 4
+    return version_if(RowsAtOnce(p.lanes, context.value(ROWS)),
+                      both(("<=", str(least), p.length), ("<", p.length, str(most))), "r")
+
+
 def short_rows(p: RowPasses, context: PlanContext) -> Version:
     """For rows shorter than one vector: the rows are the lanes, and loads are strided. Two vectors, if compute-bound or
     if passes store what others read: a masked load waits for the masked store before it. Running totals stay scalar:
     processors add up several rows at once, without strided stores."""
+    if p.length.isdigit() and int(p.length) <= min(WRITTEN_OUT, p.lanes - 1):
+        raise NotApplicable("C compilers write so few iterations out")
     if p.running:
-        return Version(ScalarLoops(), ("<", p.length, str(p.lanes)), "w")
+        return version_if(ScalarLoops(), ("<", p.length, str(p.lanes)), "w")
     vectors = 2 if p.compute_bound or p.stored_between else 1
-    return Version(OuterLoopVectors(p.lanes, len(p.outside)), ("<", p.length, str(p.lanes * vectors)), "w")
+    return version_if(OuterLoopVectors(p.lanes, len(p.outside)), ("<", p.length, str(p.lanes * vectors)), "w")
 
 
 def gathers(p: RowPasses, context: PlanContext) -> Version:
@@ -123,9 +138,18 @@ def _in_strips(p: RowPasses, context: PlanContext, vectors: int) -> OuterLoopVec
 
 def match_passes(program: LoopProgram, chain: Chain, context: PlanContext) -> RowPasses:
     """A chain around loops with the same trip count, a size of the call."""
+    return _match_passes(program, chain, context, Var)
+
+
+def match_known_passes(program: LoopProgram, chain: Chain, context: PlanContext) -> RowPasses:
+    """A chain around loops with the same constant trip count."""
+    return _match_passes(program, chain, context, Const)
+
+
+def _match_passes(program: LoopProgram, chain: Chain, context: PlanContext, bound: type[Expr]) -> RowPasses:
     inner = list(outermost(chain.body))
     if len({loop.hi for loop in inner}) != 1 or not all(
-            isinstance(loop.hi, Var) and loop.lo == Const(0, "i64") for loop in inner):
+            isinstance(loop.hi, bound) and loop.lo == Const(0, "i64") for loop in inner):
         raise NotApplicable("the inner loops do not all count from 0 to the same size")
     chains = [chain_of(loop) for loop in inner]
     if not all(len(c.loops) == 1 and c.is_leaf for c in chains) or mentions(inner[0].hi, chain.names):
@@ -134,7 +158,9 @@ def match_passes(program: LoopProgram, chain: Chain, context: PlanContext) -> Ro
     between = any(reads(loop) & written for loop in inner[1:])
     compute_bound = is_compute_bound(chain.body)
     return RowPasses(_lanes(chain, context), axes_of(chain), str(inner[0].hi), compute_bound, stored_between=between,
-                     running=not compute_bound and all(map(running_totals, inner)))
+                     running=not compute_bound and all(map(running_totals, inner)),
+                     contiguous=not any(is_gathered(program, ref, loop.name) for loop in inner
+                                        for ref in loop.unique() if isinstance(ref, Aref)))
 
 
 def match_outer_loop(program: LoopProgram, chain: Chain, context: PlanContext) -> RowPasses:
@@ -206,7 +232,10 @@ def _is_short(count: int | None, lanes: int) -> bool:
 
 PASSES = NestKind(
     "rows", "Rows that several loops pass over in turn (softmax, layer norm). Other calls are planned loop by loop.",
-    match_passes, (rows_of_one_element, short_rows), is_total=False)
+    match_passes, (rows_of_one_element, rows_at_once, short_rows), is_total=False)
+KNOWN_PASSES = NestKind(
+    "rows of constant length", "Rows of a constant length that several loops pass over in turn.", match_known_passes,
+    (rows_at_once, short_rows))
 COLUMNS = NestKind(
     "columns", "Loops whose iterations are contiguous in memory, around loops that are too short to vectorise or have "
     "no contiguous access (softmax or a running sum over columns, a median).", match_columns,

@@ -32,7 +32,7 @@ from .transposes import TRANSPOSES
 PERFECT_NESTS: tuple[NestKind, ...] = (
     TRANSPOSES, PRODUCTS, SHORT_SUMS, ROW_SUMS, COLUMN_SUMS, OTHER_SUMS, SCANS, MAPS_WITH_SUMS,
     SCATTERS, MAPS)
-COLUMNS: tuple[NestKind, ...] = (row_passes.COLUMNS,)
+WHOLE_NESTS: tuple[NestKind, ...] = (row_passes.COLUMNS, row_passes.KNOWN_PASSES)
 ROW_PASSES: tuple[NestKind, ...] = (row_passes.PASSES,)
 OUTER_LOOPS: tuple[NestKind, ...] = (row_passes.SERIAL,)
 DEVICE_NESTS: tuple[NestKind, ...] = gpu.KINDS
