@@ -214,6 +214,10 @@ PLANS: tuple[tuple[str, NestKind, Any, Machine, dict[str, tuple[str, str]]], ...
         "rows_of_one_element": ("(outer-loop-vectors (lanes 8) (outer-loops 1) (single-pass))", "(= N 1)"),
         "rows_at_once": ("(rows-at-once (lanes 8) (rows 4))", "(and (<= 14 N) (< N 128))"),
         "short_rows": ("(outer-loop-vectors (lanes 8) (outer-loops 1))", "(< N 16)")}),
+    ("passes over rows of local arrays", row_passes.PASSES, row_passes.RowPasses(16, (M,), "N", True, contiguous=True, in_cache=True), V4, {
+        "rows_of_one_element": ("(outer-loop-vectors (lanes 16) (outer-loops 1) (single-pass))", "(= N 1)"),
+        "rows_at_once": ("(rows-at-once (lanes 16) (rows 4))", "(and (<= 14 N) (< N 512))"),
+        "short_rows": ("(outer-loop-vectors (lanes 16) (outer-loops 1))", "(< N 32)")}),
     ("passes over rows of a known length", row_passes.KNOWN_PASSES, row_passes.RowPasses(16, (M,), "20", True, contiguous=True),
      V4, {"rows_at_once": ("(rows-at-once (lanes 16) (rows 4))", "")}),
     ("passes over rows of a known length below a vector", row_passes.KNOWN_PASSES,

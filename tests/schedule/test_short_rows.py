@@ -28,6 +28,7 @@ LAYERNORM = "D = X - np.mean(X, axis=1, keepdims=True)\nreturn D / np.sqrt(np.me
 VARIANCE = "D = X - np.mean(X, axis=1, keepdims=True)\nreturn np.mean(D * D, axis=1)"
 TANH = "X[:] = np.tanh(X * s[:, None] + b)\nreturn X"
 SCALED = "X[:] = X * s[:, None] + b\nreturn X"
+COLUMNS = "E = np.exp(X - np.max(X, axis=0))\nreturn E / np.sum(E, axis=0)"
 COPIED = "return np.tanh(X * s[:, None] + b)"
 ROWS, LENGTHS = (1, 3, 4, 5, 37), (1, 2, 3, 5, 7, 8, 13, 15, 16, 17, 31, 32, 33, 48, 63, 100, 127, 128, 131)
 TOLERANCE = {"float": 2e-5, "double": 1e-12}
@@ -76,6 +77,12 @@ def test_functions_of_short_rows_are_computed_in_vectors(march: str) -> None:
         assert functions_of_scalars(scheduled(spec(COPIED, length=length), march), "tanh") == 0, length
 
 
+def test_columns_that_fill_half_a_vector_are_one_under_a_mask() -> None:
+    for length in ("9", "12", "15"):
+        assert functions_of_scalars(scheduled(spec(COLUMNS, length=length)), "exp") == 0, length
+    assert {n.count for n in scheduled(spec(COLUMNS, length="12")).walk() if isinstance(n, Vref)} == {16}
+
+
 def test_rows_in_place_are_loaded_before_they_are_stored() -> None:
     """Where masks have registers of their own: a masked load would wait for the masked store of the row before."""
     for body in (TANH, SCALED):
@@ -88,19 +95,20 @@ def test_rows_in_place_are_loaded_before_they_are_stored() -> None:
 @pytest.mark.scheduled
 @pytest.mark.slice(6)
 @pytest.mark.parametrize("config", [{}, {"OMP": "1"}, {"MARCH": "x86_64_v3"}], ids=["", "threads", "AVX2"])
-@pytest.mark.parametrize("body", [SOFTMAX, LAYERNORM, VARIANCE, TANH, SCALED, COPIED],
-                         ids=["softmax", "layernorm", "variance", "tanh in place", "scaled in place", "tanh"])
+@pytest.mark.parametrize("body", [SOFTMAX, LAYERNORM, VARIANCE, TANH, SCALED, COPIED, COLUMNS],
+                         ids=["softmax", "layernorm", "variance", "tanh in place", "scaled in place", "tanh", "columns"])
 @pytest.mark.parametrize("dtype", ["float", "double"])
 def test_rows_are_those_of_numpy(body: str, dtype: str, config: dict[str, str]) -> None:
     draw = np.random.default_rng(0)
     operator = caten.compile(spec(body, dtype), config=config)
-    known = caten.compile(spec(body, dtype, "20"), config=config)
+    length_known = 12 if body is COLUMNS else 20
+    known = caten.compile(spec(body, dtype, str(length_known)), config=config)
     for rows in ROWS:
         for length in LENGTHS:
             X, s, b = (draw.standard_normal(shape).astype(operator_type(dtype)) for shape in ((rows, length), rows, length))
             expected = of_numpy(body, X, s, b)
             np.testing.assert_allclose(operator(X.copy(), s, b), expected, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype], err_msg=f"{rows} x {length}")
-        X, s, b = (draw.standard_normal(shape).astype(operator_type(dtype)) for shape in ((rows, 20), rows, 20))
+        X, s, b = (draw.standard_normal(shape).astype(operator_type(dtype)) for shape in ((rows, length_known), rows, length_known))
         np.testing.assert_allclose(known(X.copy(), s, b), of_numpy(body, X, s, b), rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
 
 

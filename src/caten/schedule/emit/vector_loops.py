@@ -355,6 +355,11 @@ def vectorize_outer_loop(draft: Draft, names: tuple[str, ...], count: int, conte
     """Vectorise the last of these loops, with or without a masked tail; threads share the others, or the vectors.
     `vectors`: so many vectors run in the loops inside together (unroll-and-jam)."""
     *outside, last = names
+    if (length := trip_count(draft.loop(last))) is not None and length < count:
+        vectorize_masked(draft, last, count, context)
+        if context.threads:
+            draft.parallelize_two(*outside)
+        return
     tiles = draft.split(last, count * max(1, vectors))
     group, lane = draft.split_exactly(tiles.inner, count) if vectors > 1 else ("", tiles.inner)
     draft.take("vectorize", lane)

@@ -21,6 +21,7 @@ STRIP = Parameter("rows.strip", (1, 2, 4, 8), what="vectors of columns in a stri
 
 ROWS = Parameter("rows.together", (1, 2, 4, 8), 4, what="short rows that are worked on together")
 
+CACHED_ROW_BYTES = 2048                 # of rows in local arrays, which no prefetcher needs to follow
 WRITTEN_OUT = 8                         # iterations that C compilers write out
 STRIP_BYTES, MOST_VECTORS = 512, 8      # of a strip: eight cache lines in each row
 STRIPS = 4                              # so many are work for several threads
@@ -32,7 +33,8 @@ class RowPasses:
     """Loops over rows (`outside`) around loops that each pass once over a row of `length` elements. `gathers`: would
     outer-loop vectors read memory that is not contiguous? `few_rows`: are the loops inside short, by their constant
     trip counts? `stored_between`: does a pass store what a later one reads? `running`: do all passes store
-    running totals, and little else? `contiguous`: is each access contiguous along a row, or the same for all of it?"""
+    running totals, and little else? `contiguous`: is each access contiguous along a row, or the same for all of it?
+    `in_cache`: are all arrays local ones?"""
 
     lanes: int
     outside: tuple[Axis, ...]
@@ -43,6 +45,7 @@ class RowPasses:
     stored_between: bool = False
     running: bool = False
     contiguous: bool = False
+    in_cache: bool = False
 
 
 @frozen
@@ -75,7 +78,8 @@ def rows_at_once(p: RowPasses, context: PlanContext) -> Version:
     to do meanwhile, and hardware prefetchers follow one row better than several."""
     if not p.contiguous or not context.masks_are_cheap(p.lanes):
         raise NotApplicable("an access is not contiguous along the rows, or masks are expensive")
-    least, most = p.lanes, p.lanes * STRIP_BYTES // context.machine.vector_bytes
+    least = p.lanes
+    most = p.lanes * (CACHED_ROW_BYTES if p.in_cache else STRIP_BYTES) // context.machine.vector_bytes
     if p.compute_bound:                                # the rows would be the lanes
         least = least * 7 // 8 if context.masks_are_free else least * 7 // 4
     return version_if(RowsAtOnce(p.lanes, context.value(ROWS)),
@@ -159,19 +163,22 @@ def _match_passes(program: LoopProgram, chain: Chain, context: PlanContext, boun
     compute_bound = is_compute_bound(chain.body)
     return RowPasses(_lanes(chain, context), axes_of(chain), str(inner[0].hi), compute_bound, stored_between=between,
                      running=not compute_bound and all(map(running_totals, inner)),
+                     in_cache=not any(isinstance(program.buffers.get(ref.buffer), Buffer) for loop in inner
+                                      for ref in loop.unique() if isinstance(ref, Aref)),
                      contiguous=not any(is_gathered(program, ref, loop.name) for loop in inner
                                         for ref in loop.unique() if isinstance(ref, Aref)))
 
 
 def match_outer_loop(program: LoopProgram, chain: Chain, context: PlanContext) -> RowPasses:
-    """A loop of the chain that may fill vectors, around loops that are short or would gather: the innermost whose lanes
-    read contiguous memory, otherwise the innermost."""
+    """A loop of the chain that may fill vectors, or half of one if masked, around loops that are short or would gather:
+    the innermost whose lanes read contiguous memory, otherwise the innermost."""
     lanes, axes = _lanes(chain, context), axes_of(chain)
+    least = lanes // 2 + 1 if context.masks_are_cheap(lanes) else lanes
     refs = {n for s in chain.body for n in s.unique() if isinstance(n, Aref)}
     found: list[RowPasses] = []
     for n in reversed(range(len(chain.loops))):
         inner = loops_in(chain.loops[n].body)
-        if inner and not _is_short(axes[n].count, lanes) and all(
+        if inner and not _is_short(axes[n].count, least) and all(
                 _is_short(trip_count(loop), lanes) or _would_gather(program, refs, loop.name, axes[n].name)
                 for loop in inner):
             gathers = any(is_gathered(program, ref, axes[n].name) for ref in refs)
