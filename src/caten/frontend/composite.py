@@ -68,7 +68,8 @@ class Composite:
     as C arguments. `conditions`: the constraints on sizes from where-clauses and requirements. `where`: maps an offset
     in `code` to a position in the spec's file. `attributes`: by name, with their values. `generic`: the declarations,
     if this is an instance of a generic signature. `inferred`: outputs whose shape follows from the body. `remade`:
-    makes another instance. `instance`: what tells it from others of the same name.
+    makes another instance. `instance`: what tells it from others of the same name. `ending`: what its name has for that
+    reason, in a library of several instances.
     """
 
     name: str
@@ -89,6 +90,12 @@ class Composite:
     inferred: tuple[str, ...] = ()
     remade: Callable[[Instance], Composite] | None = None
     instance: str = ""
+    ending: str = ""
+
+    @property
+    def called(self) -> str:
+        """The name that bodies call it by."""
+        return self.name.removesuffix(self.ending)
 
     def tensor(self, name: str) -> Declared | None:
         """The declaration with exactly this name."""
@@ -125,14 +132,14 @@ class Callees:
         self.composites = composites
 
     def find(self, name: str) -> Composite | None:
-        return next((c for c in self.composites if fold(c.name) == fold(name)), None)
+        return next((c for c in self.composites if fold(c.called) == fold(name)), None)
 
     def of_library(self, name: str) -> Composite | None:
         """The operator of the library."""
         return None
 
     def names(self) -> list[str]:
-        return [c.name for c in self.composites]
+        return list(dict.fromkeys([c.called for c in self.composites]))
 
     def library_names(self) -> list[str]:
         """The names of the operators of the library."""

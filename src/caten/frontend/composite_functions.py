@@ -1,7 +1,8 @@
 """Composites as functions of bodies over whole arrays: a call brings their values."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 
 from ..core.program import Require
@@ -36,8 +37,8 @@ class CompositeFunctions:
     def _called(self, found: Composite | None) -> CalledComposite | None:
         if found is None:
             return None
-        return CalledComposite(found.name, found.inputs, found.outputs, partial(self.instance, found), found.attributes,
-                               found.generic)
+        return CalledComposite(found.called, found.inputs, found.outputs, partial(self.instance, found),
+                               found.attributes, found.generic)
 
     def names(self) -> list[str]:
         return self.callees.names()
@@ -52,15 +53,21 @@ class CompositeFunctions:
     def values(self, composite: Composite) -> TensorProgram:
         """The values of a composite. E233 if it calls itself, directly or through others."""
         if composite.key not in self.known:
-            if composite.name in self.callers:
-                chain = " calls ".join((*self.callers[self.callers.index(composite.name):], composite.name))
-                raise error("E233", f"{chain}: recursion is not possible", composite.name_place, hint="write a loop")
-            self.callers.append(composite.name)
-            try:
+            with self.reading(composite):
                 self.known[composite.key] = self.made(composite)
-            finally:
-                self.callers.pop()
         return self.known[composite.key]
+
+    @contextmanager
+    def reading(self, composite: Composite) -> Iterator[None]:
+        """While the body of a composite is read. E233 if that is done already."""
+        if composite.name in self.callers:
+            chain = " calls ".join((*self.callers[self.callers.index(composite.name):], composite.name))
+            raise error("E233", f"{chain}: recursion is not possible", composite.name_place, hint="write a loop")
+        self.callers.append(composite.name)
+        try:
+            yield
+        finally:
+            self.callers.pop()
 
     def made(self, composite: Composite) -> TensorProgram:
         """The values of a composite, those of loops raised."""

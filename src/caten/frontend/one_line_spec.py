@@ -62,7 +62,8 @@ def _composite(form: Sexp, source: Locations, asked: Asked) -> Composite:
     return Composite(name + ending, signature.tensors, signature.inputs, signature.outputs, signature.sizes,
                      signature.conditions, source.text[start:end], "lisp", lambda offset: source.at(start + offset),
                      name_place, source.file, facts=facts_of(signature), generic=signature.generic,
-                     inferred=signature.inferred, remade=lambda other: _composite(form, source, (other, "")))
+                     inferred=signature.inferred, remade=lambda other: _composite(form, source, (other, "")),
+                     ending=ending)
 
 
 def _signature(form: Form, source: Locations) -> tuple[Written, list[Written], list[Written]]:

@@ -60,7 +60,7 @@ def load(source: SpecText, options: Options) -> list[OpProgram]:
                             hint="each body that calls others holds their statements: divide the file")
             lowered = specs.lower(composite)
         except CatenError as refusal:
-            specs.found.problems += [specs.with_instance(d, composite) for d in refusal.diagnostics]
+            specs.record(refusal, composite)
             declared.append(_program(composite, Lowered((), (), ())))
             continue
         inlined += lowered.inlined
@@ -116,6 +116,7 @@ class _Specs(Callees):
         self.silent = False                                     # a call met a composite with errors on record
         self.functions = CompositeFunctions(self, self.lower)
         self.lowered: dict[str, Lowered] = {}                   # bodies by the name of the composite
+        self.shapes: dict[tuple[str, str], Composite | None] = {}     # with the shapes of outputs that bodies return
         self.instances: dict[str, Composite] = {}               # of generic composites that are called
         self.lowering: list[str] = []                           # called composites whose bodies are being lowered
         self.refused: set[str] = set()                          # called composites whose bodies have errors
@@ -125,7 +126,7 @@ class _Specs(Callees):
         check_text(source)
         source = replace(source, text=source.text.replace("\r\n", "\n"))
         if source.lang == "lisp":
-            own = self.shaped(one_line_spec.composites(source, self.found, self.options))
+            own = one_line_spec.composites(source, self.found, self.options)
         else:
             document, places, problems = read_document(source)
             self.found.problems += problems
@@ -135,7 +136,11 @@ class _Specs(Callees):
             own = self.declare(document, places, source)
             self.add_rules(document, places, source)
         self.found.attempt(partial(check_distinct, own))
-        self.composites = [*own, *self.composites]
+        before = self.composites
+        self.composites = [*own, *before]                       # bodies that say the shapes of outputs may call these
+        # Each call of a generic composite makes an instance: without the axes of the call, its body may be wrong.
+        own = [each for c in own if (each := c if c.generic and not source.is_main else self.shaped(c)) is not None]
+        self.composites = [*own, *before]
         return own
 
     def include(self, name: str, source: SpecText, place: Place) -> list[Composite]:
@@ -160,7 +165,7 @@ class _Specs(Callees):
         return self.known[resolved]
 
     def declare(self, document: dict[str, Any], places: Locations, source: SpecText) -> list[Composite]:
-        """The composites of a document."""
+        """The composites of a document. The shapes of outputs that follow from bodies are not known yet."""
         written = document.get("composite", [])
         tables: list[tuple[dict[str, Any], Path, dict[str, Any]]] = [(written, ("composite",), document)]
         if isinstance(written, list):
@@ -170,11 +175,7 @@ class _Specs(Callees):
                            places.key(p)) for p in PARTS if p in document and written]
         declared = [_composite(table, path, outer, places, source, self.options, self.found, asked)
                     for table, path, outer in tables for asked in self.instances_of(table, outer, source)]
-        made = [each for each in declared if each is not None]
-        if source.is_main:
-            return self.shaped(made)
-        # Each call of a generic composite makes an instance: without the axes of the call, its body may be wrong.
-        return [shaped for each in made for shaped in ([each] if each.generic else self.shaped([each]))]
+        return [each for each in declared if each is not None]
 
     def instances_of(self, table: dict[str, Any], outer: dict[str, Any], source: SpecText) -> list[Asked]:
         """The instances of a composite that are asked for; an included or called one has none."""
@@ -184,19 +185,28 @@ class _Specs(Callees):
         return instances_of(str(table.get("name", "")), texts, "attributes" in table,
                             self.options, cases) if source.is_main else [(None, "")]
 
-    def shaped(self, composites: Sequence[Composite]) -> list[Composite]:
-        """Those whose outputs have shapes; the errors of the others go to `found`."""
-        made = list[Composite]()
-        for each in composites:
+    def shaped(self, composite: Composite) -> Composite | None:
+        """A composite whose outputs have shapes; None if there are none, and the errors go to `found`."""
+        key = (composite.file, composite.key)
+        if key not in self.shapes:
             try:
-                made.append(self.with_shapes(each))
+                self.shapes[key] = self.with_shapes(composite)
             except CatenError as refusal:
-                self.found.problems += [self.with_instance(d, each) for d in refusal.diagnostics]
-        return made
+                self.record(refusal, composite)
+                self.found.refuse(composite.name)
+                self.shapes[key] = None
+        return self.shapes[key]
+
+    def record(self, refusal: CatenError, composite: Composite) -> None:
+        """Errors in the body of a composite go to `found`. Those of a composite that it calls may be there already."""
+        known = {(d.code, d.message, d.place) for d in self.found.problems}
+        self.found.problems += [self.with_instance(d, composite) for d in refusal.diagnostics
+                                if (d.code, d.message, d.place) not in known]
 
     def with_instance(self, d: Diagnostic, composite: Composite) -> Diagnostic:
         """An error in a body, which says as what a generic operator was read where no instance was asked for."""
-        if not composite.generic or self.options.instances or self.options.case_instances:
+        varied = [t for t in composite.generic if t.is_generic and t.name in composite.inputs]
+        if not varied or self.options.instances or self.options.case_instances:
             return d
         arrays = [f"{t.name}={DTYPES[t.dtype].numpy}[{','.join(map(show, t.shape))}]"
                   for t in composite.tensors if t.name in composite.inputs]
@@ -209,7 +219,8 @@ class _Specs(Callees):
         if not composite.inferred:
             return composite
         from .returned_types import returned_types  # most signatures have all shapes
-        found = returned_types(composite, self.functions)
+        with self.functions.reading(composite):
+            found = returned_types(composite, self.functions)
         if len(found) != len(composite.outputs):
             raise error("E229", f"{len(found)} values are returned for {len(composite.outputs)} outputs",
                         composite.where(0), hint=f"the outputs are {', '.join(composite.outputs)}: return all of them")
@@ -448,7 +459,7 @@ def _composite(table: dict[str, Any], path: Path, outer: dict[str, Any], places:
                       *sections.facts_of(signature)),
                      given or (),
                      signature.generic, signature.inferred,
-                     partial(_instance, table, path, outer, places, source, options))
+                     partial(_instance, table, path, outer, places, source, options), ending=ending)
 
 
 def _instance(table: dict[str, Any], path: Path, outer: dict[str, Any], places: Locations, source: SpecText,

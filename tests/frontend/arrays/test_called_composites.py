@@ -10,6 +10,9 @@ import pytest
 
 import caten
 from caten.errors import CatenError
+from caten.frontend.generic_signature import read_instance
+from caten.frontend.spec import SpecText, load
+from caten.options import Options
 
 SOFTMAX = ('Softmax', '"X{float}[M N]"', '"Y{float}[M N]"', "python",
            "E = np.exp(X - X.max(-1, keepdims=True))\nreturn E / E.sum(-1, keepdims=True)")
@@ -144,3 +147,33 @@ def test_a_composite_of_an_included_file_and_of_a_path(tmp_path: Path) -> None:
     x = drawn(2, 4)
     assert np.allclose(kernel(x), softmax(x), rtol=1e-6)
     assert np.array_equal(pickle.loads(pickle.dumps(kernel))(x), kernel(x))
+
+
+LINEAR = ("Linear", '"X{float}[~ K]", "W{float}[K N]"', '"Y{float}[...]"', "python", "return X @ W")
+NETWORK = ("Network", '"X{float}[~ K]", "W{float}[K K]"', '"Y{float}[...]"', "python",
+           "return Linear(Linear(X, W), W) + Twice(X)[..., :K]")
+TWICE = ("Twice", '"X{float}[~ K]"', '"Y{float}[...]"', "python", "return np.concatenate((X, X), axis=-1)")
+
+
+@pytest.mark.parametrize("composites", [(LINEAR, TWICE, NETWORK), (NETWORK, TWICE, LINEAR)])
+def test_outputs_of_any_shape_follow_from_composites_of_the_same_file(composites: Any) -> None:
+    found = {op.name: op for op in load(SpecText("<text>", spec(*composites)), Options())}
+    assert repr(found["Network"].buffers["Y"]) == "(buffer Y f32 (axis0 K) (0 1) out)"
+    assert repr(found["Twice"].buffers["Y"]) == "(buffer Y f32 (axis0 (* 2 K)) (0 1) out)"
+
+
+def test_instances_of_a_composite_are_called_by_its_name() -> None:
+    asked = [read_instance(text) for text in ("Linear: X=float32[A,K]", "Linear: X=float32[A,B,K]",
+                                              "Network: X=float32[A,K]", "Network: X=float32[A,B,K]")]
+    found = load(SpecText("<text>", spec(LINEAR, TWICE, NETWORK)), Options(instances=tuple(asked)))
+    assert [op.name for op in found] == ["Linear_f32_2d", "Linear_f32_3d", "Twice", "Network_f32_2d", "Network_f32_3d"]
+
+
+@pytest.mark.parametrize(("body", "code", "message"), [
+    ("return Network(X, W)", "E233", "Network calls Linear calls Network: recursion is not possible"),
+    ("return np.matmull(X, W)", "E221", "there is no np.matmull in a body"),
+])
+def test_an_error_of_a_composite_that_others_call_is_told_once(body: str, code: str, message: str) -> None:
+    with pytest.raises(CatenError) as refused:
+        load(SpecText("<text>", spec(NETWORK, TWICE, (*LINEAR[:4], body))), Options())
+    assert [(d.code, d.message) for d in refused.value.diagnostics] == [(code, message)]
