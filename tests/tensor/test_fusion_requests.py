@@ -83,6 +83,7 @@ REFUSED = {
     "no read": (SIBLINGS, "(together y C)", r"\(together y C\): neither of v0 \(C\) and v1 \(y\) reads the other"),
     "an earlier reader": (EARLY, "(together t y)", r"\(together t y\): v1 \(u\) reads v0 \(t\), too, and its kernel runs before that of v2 \(y\)"),
     "no value": (SOFTMAX, "(keep q)", r"\(keep q\): there is no value 'q'"),
+    "an argument": (SOFTMAX, "(keep B)", r"\(keep B\): 'B' is an argument, which no kernel computes"),
     "one value": (SOFTMAX, "(together e v1)", r"\(together e v1\): the two values are the same one"),
     "kept and inlined": (SOFTMAX, "(keep e) (inline v1)", r"\(inline v1\): \(keep e\) excludes it"),
     "kept and together": (SOFTMAX, "(keep e) (together s e)", r"\(together s e\): \(keep e\) excludes it"),
@@ -239,3 +240,57 @@ def test_devices_refuse_what_is_refused_elsewhere() -> None:
         (program,) = loading.load_programs(SpecText("sum.toml", spec, "toml"), options)
         with pytest.raises(CatenError, match=r"E473: \(rows 32\): no kernel runs in blocks of rows"):
             driver.advance(program, "loop", options)
+
+
+OUTPUTS = """[composite]
+name = "Sums"
+inputs = ["X{float}[M N]", "I{int}[M]", "Z{float}[K N]"]
+outputs = ["Z", "t{float}[M]", "u{float}[M N]"]
+[implementation]
+lang = "python"
+code = '''
+G = np.exp(X)
+np.add.at(Z, I, G)
+s = G.sum(axis=1)
+D = np.sin(G)
+return Z, s, D
+'''
+[schedule]
+fusion = "%s"
+"""
+
+
+@pytest.mark.parametrize("name", ["Z", "t", "u"])
+def test_the_name_of_an_output_is_that_of_what_it_holds_after_the_call(name: str) -> None:
+    (program,) = loading.load_programs(SpecText("sums.toml", OUTPUTS % f"(keep {name}) (apart G {name})", "toml"), Options())
+    values = driver.advance(program, "tensor", Options())
+    assert isinstance(values, TensorProgram)
+    meant = next(o.value for o in values.outputs if o.name == name)
+    around = [names_of(k) for k in kernels_of(values) if meant in names_of(k)]
+    assert around == [(meant,)]
+
+
+def test_two_names_of_one_output_are_one_value() -> None:
+    for pair in ("s t", "D u"):
+        text = OUTPUTS.replace("np.add.at(Z, I, G)", "Z += 1") % f"(together {pair})"
+        (program,) = loading.load_programs(SpecText("sums.toml", text, "toml"), Options())
+        with pytest.raises(CatenError, match=r"E473: .*: the two values are the same one"):
+            driver.advance(program, "tensor", Options())
+
+
+def test_variables_beside_loops_over_elements_have_their_names() -> None:
+    spec = ATTENTION.split("code =")[0] + """code = '''
+A = np.zeros_like(Q)
+for i in range(T):
+    for j in range(D):
+        A[i, j] = np.exp(Q[i, j] + K[i, j])
+total = A.sum(axis=1)
+return A / total[:, None] + V
+'''
+[schedule]
+fusion = "(keep total)"
+"""
+    (program,) = loading.load_programs(SpecText("mixed.toml", spec, "toml"), Options())
+    values = driver.advance(program, "tensor", Options())
+    assert isinstance(values, TensorProgram)
+    assert [names_of(k) for k in kernels_of(values)] == [("v0", "v1"), ("v2",)]

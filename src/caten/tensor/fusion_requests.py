@@ -96,10 +96,11 @@ def kept_values(program: TensorProgram) -> frozenset[str]:
 
 
 def _called(program: TensorProgram) -> dict[str, str]:
-    """The last value of each name of the spec."""
+    """The last value of each name of the spec. The name of an output is that of what it holds after the call, which a
+    variable of the body may be called, too."""
     order = {name: n for n, d in enumerate(program.definitions) for name in d.names}
     named = sorted([n for n in program.all(Named) if n.value in order], key=lambda n: order[n.value])
-    return {n.name: n.value for n in named}
+    return {n.name: n.value for n in named} | {o.name: o.value for o in program.outputs if o.value in order}
 
 
 def requests_of(program: TensorProgram) -> Requests:
@@ -121,7 +122,8 @@ def requests_of(program: TensorProgram) -> Requests:
         for name in names:
             value = name if name in order else called.get(name)
             if value is None:
-                raise refusal(program, flat(request), f"there is no value '{name}'", _names_hint(program, name))
+                raise refusal(program, flat(request), f"'{name}' is an argument, which no kernel computes"
+                              if name in program.buffers else f"there is no value '{name}'", _names_hint(program, name))
             values.append(value)
         if len(set(values)) < len(values):
             raise refusal(program, flat(request), "the two values are the same one", "name two values")
@@ -155,7 +157,8 @@ def requests_of(program: TensorProgram) -> Requests:
 def _names_hint(program: TensorProgram, name: str) -> str:
     """What requests may name, the closest first."""
     variables = [v for fact in program.all(Variables) for v in fact.names]
-    known = list(dict.fromkeys([*_called(program), *variables, *[n for d in program.definitions for n in d.names]]))
+    known = [*_called(program), *variables, *[n for d in program.definitions for n in d.names]]
+    known = list(dict.fromkeys([n for n in known if n != name]))
     near = did_you_mean(name, known)
     return (f"{near} The" if near else "the") + f" values are {', '.join(known)}; caten ir shows them"
 

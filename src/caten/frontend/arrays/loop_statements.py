@@ -241,13 +241,21 @@ class LoopStatements:
         inner += [Local(total.buffer, value.type, (), "register"), Setf(total, identity(value.fn, value.type)), *body]
         return total
 
-    def part(self, name: str) -> str:
+    def computed(self, wanted: str, name: str) -> str | None:
+        """The local array, called as it is wanted, for a value that is no map; None for other arrays, which `store`
+        copies."""
+        value = self.table.values.get(name)
+        if value is None or isinstance(value, Compute) or any(map(self.builder.sizes.varies, shapes_of(value)[0])):
+            return None
+        return self.part(name, wanted)
+
+    def part(self, name: str, wanted: str = "") -> str:
         """The local array that holds a value which is no map, computed by loops here."""
         value, table = self.table.values[name], self.table
         b = self.builder.at(self.builder.positions.get(name, 0))
         definitions = table.needed([name])
         dtype, shape = types_of(value)[0], shapes_of(value)[0]
-        local = self.local(name, dtype, shape, b)
+        local = self.local(wanted or name, dtype, shape, b)
         self.parts[local] = b.pos
         shape = self.memory[local][1]
         program = TensorProgram("part", (

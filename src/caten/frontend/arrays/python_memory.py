@@ -153,6 +153,9 @@ class PythonMemory(PythonStatements):
     def in_memory(self, b: Builder, wanted: str, value: Operand) -> Array:
         """A value of its own in memory."""
         array = b.array(value)
+        computed = self.made.computed(wanted, array.name)
+        if computed is not None:
+            return Array(computed, array.dtype, array.shape)
         made = Array(self.made.local(wanted, array.dtype, array.shape, b), array.dtype, array.shape)
         self.made.store(b, made, array)
         return made
