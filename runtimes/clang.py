@@ -106,5 +106,9 @@ class Clang(Compiled):
     def auto_vectorizes(self) -> bool:
         return self.promotes_unrolled_arrays
 
+    @property
+    def confuses_lanes(self) -> bool:
+        return not self.promotes_unrolled_arrays
+
     def identity(self) -> str:
         return f"{super().identity()}\n{cpu.fingerprint(self.settings['MARCH'])}"

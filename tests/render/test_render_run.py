@@ -410,3 +410,18 @@ def test_a_loop_of_nothing_but_a_declaration_has_braces(compiled: Any) -> None:
     x, y = np.arange(5, dtype=np.float32), np.zeros(5, np.float32)
     assert run(x, y, 5) == 0
     assert y.tolist() == x.tolist()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
+@pytest.mark.parametrize("opt", [0, 1, 2])
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_loads_under_a_condition_get_their_own_lanes_from_gcc(count: int, opt: int) -> None:
+    spec = f"""(composite P ((X{{float}}[M N {count}], Z{{float}}[M N {count}]) -> (Y{{float}}[M N {count}], V{{float}}[M N {count}]))
+      (dotimes (i M) (dotimes (j N) (dotimes (k {count})
+        (setf (aref Y i j k) (where (< 1 (aref X i j k)) (aref X (- M i 1) j k) 7))
+        (setf (aref V i j k) (where (< 1 (aref X i j k)) 7 (aref Z i j (- {count - 1} k))))))))"""
+    x, z = np.random.default_rng(count).integers(-3, 4, (2, 19, 35, count)).astype(np.float32)
+    y, v = caten.compile(spec, runtime="gcc", opt=opt)(x, z)
+    np.testing.assert_array_equal(y, np.where(x > 1, x[::-1], 7))
+    np.testing.assert_array_equal(v, np.where(x > 1, 7, z[..., ::-1]))

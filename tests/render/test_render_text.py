@@ -178,6 +178,26 @@ def test_the_loop_with_the_condition_is_the_one_that_is_kept_scalar() -> None:
     assert text.count("__asm__ volatile") == 2, "the inner loop may be written out"
 
 
+class ConfusesLanes(Threads):
+    confuses_lanes = True
+
+
+@pytest.mark.parametrize(("loop", "count"), [
+    ("(for i 0 M 1 serial (for j 0 3 1 serial (setf (aref Y i j) (where (< (aref X i j) 0) (aref Z i j) 7))))", 1),
+    ("(for i 0 M 1 serial (for j 0 3 1 serial (if (< (aref X i j) 0) ((setf (aref Y i j) (aref Z i j))))))", 1),
+    ("(for i 0 M 1 serial (setf (aref Y i 0) (where (< (aref X i 0) 0) (aref Z i 0) 7)) (setf (aref Y i 1) (where (< (aref X i 1) 0) (aref Z i 1) 7)))", 1),
+    ("(for i 0 M 1 serial (for j 0 3 1 unroll (let t i64 (aref X i j)) (setf (aref Y i j) (where (< t 0) (aref Z i j) 7))))", 1),
+    ("(for i 0 M 1 serial (for j 0 3 1 serial (setf (aref Y i j) (where (< (aref X i j) 0) (aref X i j) 7))))", 0),
+    ("(for i 0 M 1 serial (for j 0 3 1 serial (setf (aref Y i j) (max (aref X i j) (aref Z i j)))))", 0),
+    ("(for i 0 M 1 serial (for j 0 30 1 serial (setf (aref Y i 0) (where (< (aref X i 0) 0) (aref Z i 0) 7))))", 0),
+    ("(for i 0 M 1 serial (setf (aref Y i 0) (where (< (aref X i 0) 0) (aref Z i 0) 7)))", 0)])
+def test_loads_side_by_side_under_a_condition_keep_their_loop_scalar(loop: str, count: int) -> None:
+    """The C compiler would load them together, and give lanes the elements of others."""
+    parameters = " ".join([f"(buffer {name} i64 (M 3) (0 1) inout)" for name in "XYZ"]) + " (size M)"
+    assert rendered(loop, parameters, ConfusesLanes()).count('__asm__ volatile ("");') == count
+    assert "__asm__" not in rendered(loop, parameters, Threads())
+
+
 def test_positions_in_the_spec() -> None:
     text = CStyle().render(program("""(loop Op (buffer Y f32 (N) (0) out) (size N) (source "a\\"b.toml") (lines) (at 7 3 "i") (at 8 5 "(aref Y i)")
       (kernel main (for i 0 N 1 serial (setf (aref Y i) 0.0))))"""))

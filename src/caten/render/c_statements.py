@@ -31,7 +31,7 @@ from ..loop.statements import (
     Transpose,
     Vref,
 )
-from . import array_fills, c_assignments, cache_hints, guarded_divisions, loop_headers, registers
+from . import array_fills, c_assignments, cache_hints, conditional_loads, guarded_divisions, loop_headers, registers
 from .c_expressions import Expressions
 from .c_scope import View
 from .code import Code
@@ -61,6 +61,7 @@ class KernelBody(Lines):
     file: str = ""
     declares_in_for: bool = True                    # may the head of a loop declare its variable?
     auto_vectorizes: bool = False                     # does the C compiler vectorise loops, and not always correctly?
+    confuses_lanes: bool = False                      # does it load elements under a condition into wrong lanes?
     calls: Mapping[tuple[Stmt, ...], Call] = field(default_factory=dict)      # versions that are functions of their own
     fails: bool = False
 
@@ -278,7 +279,8 @@ class KernelBody(Lines):
             self._body(loop.replace(body=(*declared, *branch.then)))
 
     def _body(self, loop: For) -> None:
-        if self.auto_vectorizes and self._divides and guarded_divisions.has_conditional_division(loop):
+        if (self.auto_vectorizes and self._divides and guarded_divisions.has_conditional_division(loop)) or (
+                self.confuses_lanes and conditional_loads.are_side_by_side(loop)):
             self.line(guarded_divisions.KEEP_SCALAR)
         self.block(loop.body)
 

@@ -53,6 +53,7 @@ class CTables:
     promotes_unrolled_arrays: bool = False      # does the compiler promote arrays to registers after it unrolled loops?
     # does the compiler vectorise loops, and hoist a division under the first lane's mask?
     auto_vectorizes: bool = False
+    confuses_lanes: bool = False    # does it vectorise loads under a condition, and take elements of other lanes?
 
     @property
     def has_threads(self) -> bool:

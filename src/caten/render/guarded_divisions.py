@@ -6,8 +6,8 @@ from ..core.expr import Const, Op
 from ..core.node import Node
 from ..loop.statements import For, If
 
-# An empty asm statement, which costs nothing, keeps clang from vectorising a loop. Where the operands of a division are
-# loop-invariant, clang (at least up to 22) divides once for all lanes, but under the mask of the first lane alone:
+# An empty asm statement, which costs nothing, keeps compilers from vectorising a loop. Where the operands of a division
+# are loop-invariant, clang (at least up to 22) divides once for all lanes, but under the mask of the first lane alone:
 # other lanes then use a quotient that was never computed, for instance as an index.
 KEEP_SCALAR = '__asm__ volatile ("");'
 DIVISIONS = frozenset(("floordiv", "mod", "truncdiv", "truncmod"))

@@ -106,7 +106,7 @@ def _program(style: CTables, program: LoopProgram, helpers: Helpers, taken: list
         with nullcontext() if given is None else ex.given(given):
             body = KernelBody(part, ex, dict(style.marks), blocks, parallel, threshold(program), style.region,
                               SourceLocations(places, source), file, style.declares_in_for, style.auto_vectorizes,
-                              calls or {})
+                              style.confuses_lanes, calls or {})
         name = free(name, taken)
         taken.append(name)
         # what follows is not from the spec
