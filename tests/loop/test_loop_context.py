@@ -106,3 +106,20 @@ def test_a_remainder_in_a_product_is_small(index_: str, extent: str, inside: boo
     else:
         with pytest.raises(CatenError, match="E483"):
             verify(program)
+
+
+@pytest.mark.parametrize(("lo", "hi", "shown"), [
+    ("(mod 3 (max 1 N))", "N", "(<= (mod 3 N) i)"), ("0", "(mod K (max N 1))", "(< i (mod K N))"),
+    ("(floordiv K (max N 1))", "N", "(<= (floordiv K N) i)")])
+def test_maxima_in_the_bounds_of_a_loop_are_decided_inside(lo: str, hi: str, shown: str) -> None:
+    """In its statements, which are simplified, max(N, 1) is N."""
+    text = (f"(loop P (size N) (size K) (buffer Y f32 (N) (0) inout) (kernel k (for j 0 N 1 serial "
+            f"(for i {lo} {hi} 1 serial (if {shown} ((setf (aref Y j) 1.0)))))))")
+    program = resolve(read(text)[0])
+    assert isinstance(program, LoopProgram)
+    context = Context.of(program)
+    for loop in loops_in(program):
+        context = context.inside(loop)
+    (asked,) = loop.body
+    assert isinstance(asked, If)
+    assert context.proves(asked.cond)

@@ -10,11 +10,11 @@ from typing import Any
 
 from ..core.dtypes import DTYPES, is_integer
 from ..core.expr import Const, Expr, Op, Var, index
-from ..core.node import kept_for
+from ..core.node import Node, kept_for
 from ..core.program import Bind, Buffer, Ensure, Program, Require, Size
 from ..frozen import frozen
 from . import bound_chains, operation_count
-from .affine import Linear, Monomial, constant, expression, linear, of_atom
+from .affine import Linear, Monomial, canonical, constant, expression, linear, of_atom
 from .disjunctions import alternatives, conjuncts, disproofs, product_bound
 from .effects import NOTHING, reads, writes
 from .integer_sets import Constraint
@@ -107,6 +107,7 @@ class Context(Valuation):
             for factor in _factors(context, hi - lo if rising else lo - hi):   # a nonzero product
                 context = context._assuming(((Constraint(of_atom(factor).shifted(-1)),),))
             context = context._with_whole_products(hi - lo)._with_decided_products()._with_divided_equations()
+            context = context._with_decided_extrema((lo, hi))
             if step.is_constant and abs(step.constant) != 1:      # i = lo + step·k
                 count = Var(loop.name + ".k", "i64")
                 context = context._with(ranges={**context.ranges, count.name: (0, GREATEST_BYTES)})
@@ -131,6 +132,28 @@ class Context(Valuation):
                 for factor in _factors(self, products[0][0].linear.shifted(-products[0][0].linear.constant)):
                     context = context._assuming(((Constraint(of_atom(factor).shifted(-1)),),))
         return context
+
+    def _with_decided_extrema(self, forms: Iterable[Linear]) -> Context:
+        """With what quotients and remainders in the bounds of a loop are inside it, where it is known which operand a
+        maximum is: k mod max(N, 1) = k mod N, since the loop has iterations. Simplified statements have that form."""
+        context = self
+        for atom in dict.fromkeys([a for form in forms for a in form.atoms()]):
+            if isinstance(atom, Op) and atom.fn in ("mod", "floordiv") and any(_is_extremum(n) for n in atom.unique()):
+                decided = canonical(self._decided(atom))
+                if decided is not atom:
+                    context = context._assuming(((Constraint(of_atom(atom) - self.linear(decided), equal=True),),))
+        return context
+
+    def _decided(self, e: Expr) -> Expr:
+        """An expression whose maxima and minima are the operand that they are known to be."""
+        whole: Expr = e.map(self._decided)
+        if isinstance(whole, Op) and _is_extremum(whole):
+            a, b = whole.args
+            if self.proves(a <= b):
+                return b if whole.fn == "max" else a
+            if self.proves(b <= a):
+                return a if whole.fn == "max" else b
+        return whole
 
     def _with_divided_equations(self) -> Context:
         """With the equations of products without their positive factors: in loops over b < B and t < T, B · T · E =
@@ -466,6 +489,11 @@ class Context(Valuation):
 def _kinds(buffers: Iterable[Buffer]) -> tuple[tuple[str, tuple[Expr, ...]], ...]:
     """The distinct element types and shapes of arrays. A second array of the same shape adds no facts."""
     return tuple(dict.fromkeys([(b.type, b.shape) for b in buffers]))
+
+
+def _is_extremum(e: Node) -> bool:
+    """Is it a maximum or minimum of two integers?"""
+    return isinstance(e, Op) and e.fn in ("min", "max") and is_integer(e.dtype) and e.lanes == 1 and len(e.args) == 2
 
 
 def ends_in_failure(stmts: tuple[Stmt, ...]) -> bool:

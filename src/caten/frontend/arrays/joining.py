@@ -141,7 +141,7 @@ def pad_with_elements(b: Builder, x: Array, widths: Sequence[tuple[Expr, Expr]],
 
 
 def roll(b: Builder, x: Array, shift: Any, axis: Any) -> Array:
-    """Shifted along axes; what leaves at the end comes in at the start."""
+    """Shifted along axes, by any number; what leaves at the end comes in at the start."""
     if axis is None:
         return reshape(b, roll(b, ravel(b, x), shift, 0), x.shape)
     axes = axis if isinstance(axis, tuple | list) else (axis,)
@@ -161,8 +161,10 @@ def _rolled(b: Builder, x: Array, shift: Any, axis: int) -> Array:
         shift = shift % number if number else 0
     if shift == 0:
         return x
-    b.require(index(abs(shift)) <= extent, "E323", f"a shift by {shift} is more than axis {axis} of {spelled(x.shape)}")
-    first = canonical(extent + shift) if shift < 0 else index(shift)         # how many come in at the start
+    by: Expr = index(abs(shift))
+    if not b.sizes.proves(by <= extent):
+        by = canonical(Op("min", (ONE, extent)) if by is ONE else Op("mod", (by, Op("max", (ONE, extent)))))
+    first = canonical(extent - by) if shift < 0 else by         # how many come in at the start
 
     def element(i: Indices) -> Expr:
         parts = [x.at([at + offset if n == axis else at for n, at in enumerate(i)])
