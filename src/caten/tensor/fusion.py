@@ -338,6 +338,8 @@ class _Sweep:
             self.group_of[name] = chosen
             chosen.cost += sum([cost(e) for e in value.children if isinstance(e, Expr)])
             if isinstance(value, Reduce) and value.axes and not is_contraction(value):
+                if name not in self.requests.keep:
+                    self.merge_readers(name, value, chosen)
                 self.merge_siblings(name, value, chosen)
 
     def merge_siblings(self, name: str, value: Reduce, g: _Draft) -> None:
@@ -347,17 +349,39 @@ class _Sweep:
             other = self.siblings.setdefault((value.axes, value.over, r), name)
             into = self.group_of[other]
             if into is not g and into.outer[other] == g.outer[name] and self.may_merge(g, into):
-                into.outer |= g.outer
-                into.cost += g.cost
-                self.group_of |= dict.fromkeys(g.outer, into)
-                g.outer, g.cost = {}, 0
+                self.merge(g.outer, g, into)
                 return
 
-    def may_merge(self, g: _Draft, into: _Draft) -> bool:
+    def merge_readers(self, name: str, value: Reduce, into: _Draft) -> None:
+        """Merge other groups that read a reduction into its group, if each reads it at the index of the same loops, and
+        reads an array again that the reduction reads (the mean and the standard deviation of rows, whichever is
+        returned first), or only goes on with numbers of these loops."""
+        outer, read = into.outer[name], {r.buffer for r in reads_of(value)}
+        groups = [self.group_of.get(user) for user, _ in self.readers.get(name, [])]
+        for g in dict.fromkeys([each for each in groups if each is not None]):
+            if g is into or self.awaits_contraction(g) or not self.may_merge(g, into, name):
+                continue
+            own = [self.alignment(value, g, user, r) for user, r in self.readers[name] if self.group_of.get(user) is g]
+            loops = list(own[0])
+            members = [self.reader(m) for m in g.outer]
+            if outer and all(tuple(at.values()) == outer and list(at) == loops for at in own) and (
+                    read & {r.buffer for m in members for r in reads_of(m)}
+                    or all(isinstance(m, Compute) and len(m.axes) == len(outer) for m in members)):
+                self.merge({m: tuple([axes[n] for n in loops]) for m, axes in g.outer.items()}, g, into)
+
+    def merge(self, members: Mapping[str, tuple[Axis, ...]], g: _Draft, into: _Draft) -> None:
+        """Move the members of a group, with the axes that the outer loops of another one are, to that."""
+        into.outer |= members
+        into.cost += g.cost
+        self.group_of |= dict.fromkeys(members, into)
+        g.outer, g.cost = {}, 0
+
+    def may_merge(self, g: _Draft, into: _Draft, shared: str = "") -> bool:
         """Do the readers of a group run later than another group, and what it reads earlier, and are both together
-        small enough?"""
+        small enough? `shared`: a value of the other group that this one reads in the same iteration."""
         members = {*g.outer, *into.outer}
-        read = [self.group_of[r.buffer] for m in g.outer for r in reads_of(self.values[m]) if r.buffer in self.group_of]
+        read = [self.group_of[r.buffer] for m in g.outer for r in reads_of(self.values[m])
+                if r.buffer in self.group_of and r.buffer != shared]
         return (all(self.group_of[u] is g or self.group_of[u].number < into.number
                     for m in g.outer for u, _ in self.readers.get(m, []) if u in self.group_of)
                 and not any(u not in self.group_of for m in g.outer for u, _ in self.readers.get(m, []))
