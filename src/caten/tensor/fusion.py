@@ -32,6 +32,7 @@ from .index_maps import (
     cost,
     cost_of_each,
     element,
+    has_costly_function,
     is_identity,
     is_once,
     is_small,
@@ -355,7 +356,8 @@ class _Sweep:
     def merge_readers(self, name: str, value: Reduce, into: _Draft) -> None:
         """Merge other groups that read a reduction into its group, if each reads it at the index of the same loops, and
         reads an array again that the reduction reads (the mean and the standard deviation of rows, whichever is
-        returned first), or only goes on with numbers of these loops."""
+        returned first), or only goes on with numbers of these loops, by cheap arithmetic. (Logarithms of all rows
+        take less time in vectors of a kernel of their own.)"""
         outer, read = into.outer[name], {r.buffer for r in reads_of(value)}
         groups = [self.group_of.get(user) for user, _ in self.readers.get(name, [])]
         for g in dict.fromkeys([each for each in groups if each is not None]):
@@ -366,7 +368,8 @@ class _Sweep:
             members = [self.reader(m) for m in g.outer]
             if outer and all(tuple(at.values()) == outer and list(at) == loops for at in own) and (
                     read & {r.buffer for m in members for r in reads_of(m)}
-                    or all(isinstance(m, Compute) and len(m.axes) == len(outer) for m in members)):
+                    or all(isinstance(m, Compute) and len(m.axes) == len(outer) and not has_costly_function(m.expr)
+                           for m in members)):
                 self.merge({m: tuple([axes[n] for n in loops]) for m, axes in g.outer.items()}, g, into)
 
     def merge(self, members: Mapping[str, tuple[Axis, ...]], g: _Draft, into: _Draft) -> None:

@@ -43,6 +43,11 @@ def _cost(nodes: Iterable[Node]) -> int:
     return total
 
 
+def has_costly_function(e: Expr) -> bool:
+    """Is there an exponential, a logarithm or their like, which takes much less time in vectors?"""
+    return any(isinstance(n, Op) and COSTS.get(n.fn, 1) >= 10 for n in e.unique())
+
+
 def is_small(e: Expr) -> bool:
     """May an expression be part of another one?"""
     return e.written_out <= MOST_NODES and e.depth <= MOST_LEVELS
