@@ -30,13 +30,21 @@ def full(b: Builder, shape: Sequence[Expr], value: Operand, dtype: str | None = 
     expr = b.typing.settle(value, dtype, "this value") if dtype and value.weak else b.typing.default(value)
     if dtype and expr.dtype != dtype:
         expr = b.typing.default(cast_scalar(b, dtype, value))
-    return b.compute(shape, lambda _: expr)
+    return b.compute(_not_negative(b, shape), lambda _: expr)
+
+
+def _not_negative(b: Builder, shape: Sequence[Expr]) -> Sequence[Expr]:
+    """A shape that is given. E324 for an extent that is negative; one that may be is a condition of the call. One that
+    differs between the iterations of a loop is refused elsewhere."""
+    for extent in [e for e in shape if not b.sizes.varies(e)]:
+        b.require(extent >= ZERO, "E324", f"{spelled(shape)} is no shape: an extent is negative")
+    return shape
 
 
 def zeros(b: Builder, shape: Sequence[Expr], dtype: str | None = None, number: int = 0) -> Array:
     """0, or another number, everywhere."""
     if dtype == "bool":
-        return b.compute(shape, lambda _: TRUTH[number])
+        return b.compute(_not_negative(b, shape), lambda _: TRUTH[number])
     return full(b, shape, Literal(WEAK_FLOAT if dtype is None else WEAK_INT, b.pos, value=number), dtype)
 
 
@@ -105,7 +113,8 @@ def eye(b: Builder, rows: Expr, columns: Expr, k: int, dtype: str | None, below:
     made = dtype or b.typing.storage(WEAK_FLOAT)
     yes, no = [b.typing.default(number_as(b, made, n)) for n in (1, 0)]
     fn = "ge" if below else "eq"
-    return b.compute((rows, columns), lambda i: Op("where", (Op(fn, (canonical(i[0] + k), i[1])), yes, no)))
+    shape = (rows, columns) if below else _not_negative(b, (rows, columns))
+    return b.compute(shape, lambda i: Op("where", (Op(fn, (canonical(i[0] + k), i[1])), yes, no)))
 
 
 def vander(b: Builder, x: Array, columns: Expr | None, increasing: bool) -> Array:
