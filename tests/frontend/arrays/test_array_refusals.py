@@ -75,6 +75,7 @@ PYTHON = [
     ('return S.reshape(5, 2)', 'E324 1:8 [3 4] cannot be reshaped to [5 2]: the numbers of elements differ'),
     ('return S.reshape(-1, 5)', 'E324 1:8 [3 4] cannot be reshaped to [-1 5]: the number of elements is no multiple'),
     ('return S.reshape(-1, -1)', 'E324 1:8 only one extent of a new shape can be -1'),
+    ('return np.random.rand(3)', 'E327 1:8 np.random.rand is not supported yet in expressions over whole arrays | a body has no state: random_bits, randint and others of `caten ops` take a key'),
     ('return np.zeros((M, -1))', 'E324 1:8 [M -1] is no shape: an extent is negative'),
     ('return np.full(-2, 1.5)', 'E324 1:8 [-2] is no shape: an extent is negative'),
     ('return np.ones(-N - 1, bool)', 'E324 1:8 [(- (* -1 N) 1)] is no shape: an extent is negative'),

@@ -227,6 +227,8 @@ class PythonExpressions:
         own, hint = name.rpartition(".")[2], "loops over elements can compute it"
         if name in OF_LIBRARY:
             hint = f"write np.{name}(…)"
+        elif name.startswith("np.random."):
+            hint = "a body has no state: random_bits, randint and others of `caten ops` take a key"
         elif self.scope.composites.of_library(own) is not None:
             hint = f"write {own}(…) without np.: `caten ops {own}` tells what it takes"
         self.fail(node, "E327", f"{name} is not supported yet in expressions over whole arrays", hint)
