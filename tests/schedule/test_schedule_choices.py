@@ -37,7 +37,7 @@ def test_every_parameter_is_asked_for(nightly: bool) -> None:
     asked = {name for sample in samples for o in ((OPTIONS, THREADS) if nightly else (OPTIONS,)) for name in autoscheduler.drafted(unscheduled(sample, o)).asked}
     scatters = program(ROWS.format(""), PARAMS, SCATTER_FACTS)           # no sample scatters rows
     asked |= set(autoscheduler.drafted(scatters).asked)
-    in_place = program("(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref C i j) (+ (aref C i j) (aref w i)))))",
+    in_place = program("(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref C i j) (sin (+ (aref C i j) (aref w i))))))",
                        "(size M) (size N) (buffer w f32 (M) (0) in) (buffer C f32 (M N) (0 1) inout)",
                        '(opt 2) (target "clang" (machine x86_64_v4 64 32 (32768 1048576) true))')     # nor maps rows in place
     asked |= set(autoscheduler.drafted(in_place).asked)

@@ -228,8 +228,7 @@ PLANS: tuple[tuple[str, NestKind, Any, Machine, dict[str, tuple[str, str]]], ...
         "rows_as_lanes": ("(outer-loop-vectors (lanes 16) (outer-loops 1) (masked))", "(<= N 6)"),
         "rows_in_place": ("(rows-in-place (lanes 16) (rows 8))", "(< N 128)"), "vectors": ("(vector-loop (lanes 16) (vectors 1) (prefetch 1024))", "")}),
     ("short rows, replaced", maps.MAPS, maps.Map(16, N, (M,), in_place=True, is_inner=True), V4, {
-        "short_rows": ("(scalar-loops (parallel-rows))", "(< N 16)"), "rows_in_place": ("(rows-in-place (lanes 16) (rows 8))", "(< N 128)"),
-        "vectors": ("(vector-loop (lanes 16) (vectors 1) (prefetch 1024))", "")}),
+        "short_rows": ("(scalar-loops (parallel-rows))", "(< N 16)"), "vectors": ("(vector-loop (lanes 16) (vectors 1) (prefetch 1024) (short-tail))", "")}),
     ("the same where masked stores take long", maps.MAPS, maps.Map(8, N, (M,), in_place=True, is_inner=True), V3, {
         "rows_as_lanes": ("(outer-loop-vectors (lanes 8) (outer-loops 1))", "(<= N 3)"),
         "short_rows": ("(scalar-loops (parallel-rows))", "(< N 8)"), "vectors": ("(vector-loop (lanes 8) (vectors 1) (prefetch 1024))", "")}),

@@ -83,12 +83,18 @@ def test_columns_that_fill_half_a_vector_are_one_under_a_mask() -> None:
     assert {n.count for n in scheduled(spec(COLUMNS, length="12")).walk() if isinstance(n, Vref)} == {16}
 
 
-def test_rows_in_place_are_loaded_before_they_are_stored() -> None:
+def test_functions_of_rows_in_place_are_computed_of_several_rows_at_once() -> None:
     """Where masks have registers of their own: a masked load would wait for the masked store of the row before."""
-    for body in (TANH, SCALED):
-        assert any(step[0] == "stage" and "accumulate" in step for step in steps(spec(body)))
-        assert not any(step[0] == "stage" for step in steps(spec(body), "x86_64_v3"))
+    assert any(step[0] == "stage" and "accumulate" in step for step in steps(spec(TANH)))
+    assert not any(step[0] == "stage" for step in steps(spec(TANH), "x86_64_v3"))
     assert not any(step[0] == "stage" for step in steps(spec(COPIED)))
+
+
+def test_rows_in_place_end_in_shorter_vectors() -> None:
+    in_place, copied = (scheduled(spec(body)) for body in (SCALED, "return X * s[:, None] + b"))
+    assert {n.count for n in in_place.walk() if isinstance(n, Vref) and n.buffer == "X"} == {16, 8, 4}
+    assert not any(n.mask for n in in_place.walk() if isinstance(n, Vref))
+    assert any(n.mask for n in copied.walk() if isinstance(n, Vref))
 
 
 @pytest.mark.slow

@@ -31,7 +31,16 @@ from ..loop.statements import (
     Transpose,
     Vref,
 )
-from . import array_fills, c_assignments, cache_hints, conditional_loads, guarded_divisions, loop_headers, registers
+from . import (
+    array_fills,
+    c_assignments,
+    cache_hints,
+    conditional_loads,
+    guarded_divisions,
+    loop_headers,
+    registers,
+    short_loops,
+)
 from .c_expressions import Expressions
 from .c_scope import View
 from .code import Code
@@ -71,6 +80,7 @@ class KernelBody(Lines):
         self._in_team = False  # inside a loop that a whole thread team runs, with work-sharing loops in it?
         self._vectors = False                       # inside a loop nest that contains vectors?
         self._position: At | None = None
+        self._most: dict[str, int] = {}             # the greatest values of sizes, by the conditions around
         self._outside = frozenset(self.expressions.views)      # arrays of the caller, and those between kernels
         self._widths = registers.vector_widths(self.kernel)
         nodes = list(self.kernel.unique())
@@ -205,7 +215,9 @@ class KernelBody(Lines):
                 self.block(stmt.then)
             return
         with self.braces(f"{head} ({self.expressions.text(stmt.cond)})", "}"), self.expressions.given(stmt.cond):
+            before, self._most = self._most, {**self._most, **dict(short_loops.bounds(stmt.cond))}
             self._arm(stmt.then)
+            self._most = before
         match stmt.otherwise:
             case ():
                 return
@@ -262,8 +274,11 @@ class KernelBody(Lines):
                 self.line(f"{self.expressions.mention(array)}[{name}] = {self.expressions.text(value)};")
             return
         copies = loop_headers.unroll_factor(loop) if loop.mark == "unroll" else int(is_rest)
-        with self._header(loop, name,
-                          self.marks["unroll"].format(count=copies) + " " if copies and self.marks["unroll"] else ""):
+        hint = self.marks["unroll"].format(count=copies) + " " if copies and self.marks["unroll"] else ""
+        if not copies and self.auto_vectorizes and short_loops.should_have_a_rest(
+                loop, self._most, self.expressions.views, self.expressions.helpers.vector_bytes):
+            hint = "CT_WHOLE_VECTORS "
+        with self._header(loop, name, hint):
             guard = None if copies else leaving_condition(loop)
             if guard is None:
                 self._body(loop)

@@ -9,7 +9,7 @@ from ..core.expr import Expr
 from ..core.program import At, Buffer, Doc, Lines, Scalar, Schedule, Signature, Size, Source
 from ..core.text import flat
 from ..loop.statements import Aref, For, Kernel, Local, LoopProgram, Stmt, Vref
-from . import compiled_parts, definitions
+from . import compiled_parts, definitions, short_loops
 from .c_expressions import Expressions
 from .c_identifiers import REFERENCE, Names, exports, free, symbol
 from .c_scope import View
@@ -25,9 +25,8 @@ from .source_locations import SourceLocations
 from .unrolling import unroll
 from .work_estimate import threshold
 
-_UNROLL = """#define CT_PRAGMA(words) _Pragma(#words)
-#define CT_UNROLL(n) CT_PRAGMA(GCC unroll n)
-"""
+_PRAGMA = "#define CT_PRAGMA(words) _Pragma(#words)\n"
+_UNROLL = "#define CT_UNROLL(n) CT_PRAGMA(GCC unroll n)\n"
 _EXPORT = '#define CT_API __attribute__((visibility("default")))\n'
 # Wide vectors are passed only inside one translation unit, so the compilers' warning about their calling convention
 # does not apply.
@@ -49,7 +48,8 @@ def translation_unit(style: CTables, *programs: LoopProgram) -> str:
         own, body = _apart(style, programs, taken)
     head = [f"#include <{h}>\n" for h in sorted(helpers.headers) if h not in style.headers]
     head += ["\n" + text for h, text in style.headers.items() if h in helpers.headers]
-    exported = (CPU_CHECK if style.checks_cpu else _EXPORT) + (_UNROLL if "CT_UNROLL" in body else "")
+    hints = (_UNROLL if "CT_UNROLL" in body else "") + (short_loops.MACRO if "CT_WHOLE_VECTORS" in body else "")
+    exported = (CPU_CHECK if style.checks_cpu else _EXPORT) + (_PRAGMA + hints if hints else "")
     pieces = ["".join(head), exported, NON_TEMPORAL_MACROS if "CT_STREAMED" in body else "",
               _THREADS if "omp_get_" in body else "", _VECTORS if "vector_size" in own else "", own, body]
     return "\n".join([title(p) for p in programs]) + "\n" + "\n".join([p for p in pieces if p])

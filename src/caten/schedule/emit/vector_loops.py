@@ -68,7 +68,7 @@ def emit_vector_loop(draft: Draft, chain: Chain, plan: VectorLoop, context: Plan
         blocks = draft.result_of(lambda d: d.split(name, plan.block, "min"), f"the step 'split blocks {loop}'")
         rest, loop = ([*rest, blocks.outer], blocks.inner) if blocks is not None else (rest, loop)
     around = tuple(rest) if context.threads and not plan.reduces else None
-    outer = vectorize_row(draft, loop, sums, plan.lanes, plan.vectors, context, around, plan.tree)
+    outer = vectorize_row(draft, loop, sums, plan.lanes, plan.vectors, context, around, plan.tree, plan.short_tail)
     if plan.non_temporal:
         for buffer in dict.fromkeys([ref.buffer for ref in stored(chain)]):
             draft.try_steps(("stream", outer, buffer))
@@ -99,7 +99,7 @@ def emit_scalar_loops(draft: Draft, chain: Chain, plan: ScalarLoops, context: Pl
 
 
 def vectorize_row(draft: Draft, loop: str, sums: tuple[str, ...], lanes: int, count: int, context: PlanContext,
-                  around: tuple[str, ...] | None = None, tree: bool = True) -> str:
+                  around: tuple[str, ...] | None = None, tree: bool = True, short_tail: bool = False) -> str:
     """Vectorise a loop, unrolled by `count` vectors, with a masked tail. The arrays `sums` are accumulated in as many
     vectors, added as a `tree` at the end. Returns the new loop. It is parallel if none of the loops `around` can be
     (None: no threads)."""
@@ -123,12 +123,18 @@ def vectorize_row(draft: Draft, loop: str, sums: tuple[str, ...], lanes: int, co
     for name in tiles.rest:
         summed = sums and count > 1 and _is_short(draft, name) and draft.attempt(
             partial(_vectorize_masked_sums, loop=name, sums=sums, lanes=lanes, context=context))
-        if not summed:
+        if not summed and not (short_tail and draft.attempt(partial(_vectorize_shorter, loop=name, lanes=lanes))):
             draft.attempt(partial(vectorize_masked, loop=name, lanes=lanes, context=context))
     group, lane = draft.split_exactly(inner, lanes) if draft.loop(inner).hi != Const(lanes, "i64") else ("", inner)
     axes = (group, lane) if group else (lane,)
     vectorize_tile(draft, group, lane, *[stage_partial_sums(draft, outer, buffer, axes, tree) for buffer in sums])
     return outer
+
+
+def _vectorize_shorter(draft: Draft, loop: str, lanes: int) -> None:
+    """Turn a tail into shorter vectors and a few scalars."""
+    for tail in in_shorter_vectors(draft, loop, lanes):
+        draft.take("vectorize", tail.inner)
 
 
 def _vectorize_masked_sums(draft: Draft, loop: str, sums: tuple[str, ...], lanes: int, context: PlanContext) -> None:

@@ -45,14 +45,15 @@ class Map:
 class VectorLoop(Plan):
     """A vectorised row loop, unrolled by `vectors`, with a masked tail. `block`: threads share rows in blocks of this
     many elements (0: whole rows). `non_temporal`: results are stored with non-temporal stores; otherwise their cache
-    lines are prefetched `prefetch` bytes ahead. `reduces`: the loop also accumulates, in one partial sum per vector and
-    block; `tree`: these are added as a tree."""
+    lines are prefetched `prefetch` bytes ahead. `short_tail`: the tail is in shorter vectors, without masks. `reduces`:
+    the loop also accumulates, in one partial sum per vector and block; `tree`: these are added as a tree."""
 
     lanes: int
     vectors: int
     block: int = 0
     non_temporal: bool = False
     prefetch: int = 0
+    short_tail: bool = False
     reduces: bool = False
     tree: bool = False
 
@@ -104,11 +105,13 @@ def short_rows(m: Map, context: PlanContext) -> Version:
 
 
 def rows_in_place(m: Map, context: PlanContext) -> Version:
-    """For rows of a few vectors that are replaced: a masked load waits until the masked store to the row before, which
-    is next to it in memory, has left the processor, some 25 ns. So several rows are loaded before they are stored."""
-    if not m.rest or not m.is_inner or not m.in_place or not m.row.size or not context.masks_are_free:
-        raise NotApplicable("there is one row, it is not in place, its length is no size, or masked stores are "
-                            "expensive")
+    """For functions of rows of a few vectors that are replaced: a masked load waits until the masked store to the row
+    before, which is next to it in memory, has left the processor, some 25 ns. So several rows are loaded before they
+    are stored."""
+    if not m.rest or not m.is_inner or not m.row.size:
+        raise NotApplicable("there is one row, or its length is no size")
+    if not m.compute_bound or not m.in_place or not context.masks_are_free:
+        raise NotApplicable("it is memory-bound or not in place, or masked stores are expensive")
     return version_if(RowsInPlace(m.lanes, context.value(ROWS)), ("<", m.row.size, str(m.lanes * FEW)), "r")
 
 
@@ -140,7 +143,8 @@ def _shares_blocks(m: Map, context: PlanContext) -> bool:
 
 def _vector_loop(m: Map, context: PlanContext, block: int = 0) -> VectorLoop:
     stream = bool(context.value(STREAM))
-    return VectorLoop(m.lanes, context.value(VECTORS), block, stream, 0 if stream else _prefetch(context))
+    short_tail = m.in_place and bool(m.rest) and not m.compute_bound and context.masks_are_free
+    return VectorLoop(m.lanes, context.value(VECTORS), block, stream, 0 if stream else _prefetch(context), short_tail)
 
 
 def _prefetch(context: PlanContext) -> int:
