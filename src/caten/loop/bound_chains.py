@@ -4,7 +4,7 @@
 The innermost variable goes first. Where L ≥ 0 is known and f - k·L with k > 0 lacks the atom, f ≥ f - k·L. This is
 Fourier–Motzkin elimination along a single path. Where the atom has factors, as k in (W - 2)·k + i < (H - 2)·(W - 2),
 its greatest value takes its place if the factors are known to be ≤ 0, its least if they are ≥ 0. A quotient ⌊a / d⌋ is
-below n where a < n·d.
+below n where a < n·d, and n at least where a ≥ n·d.
 """
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .refutation import NEAR, Alternative, Clause, Range
 
 MOST_FORMS = 12                # per proof
 MOST_DEGREE = 4                # of products that are looked at
-OF_ROWS = 3                    # degree of the bound of an array of three axes that is read as one row
+OF_ROWS = 3                    # degree of the bound of an array of three axes that is read as one row: the least one
 MOST_TIMES = 64                # greatest factor for which a form is scaled to match a bound
 
 
@@ -56,7 +56,7 @@ class _Chain:
             return False
         return (self._by_terms(form) or self._by_quotient(form)
                 or (MOST_DEGREE >= form.degree > 1 and self._by_factors(form))
-                or (form.degree == OF_ROWS and self._by_terms(form, OF_ROWS)))
+                or (form.degree >= OF_ROWS and self._by_terms(form, form.degree)))
 
     def _by_terms(self, form: Linear, degree: int = 2) -> bool:
         """Bounds, of at most this degree, in the place of the innermost atom that is a term by itself."""
@@ -80,14 +80,18 @@ class _Chain:
         return found
 
     def _by_quotient(self, form: Linear) -> bool:
-        """The form n - ⌊a / d⌋ is ≥ 0 where d > 0 and a < (n + 1)·d."""
+        """The form n - ⌊a / d⌋ is ≥ 0 where d > 0 and a < (n + 1)·d; the form n + ⌊a / d⌋ where d > 0 and a + n·d ≥ 0,
+        as for rows that are read from the last to the first."""
         for atom in form.atoms():
             match atom:
                 case Op(fn="floordiv", args=(a, d)) if not isinstance(d, Const) and is_integer(atom.dtype):
-                    if form.coefficient(atom) == Linear({}, -1):
-                        rest, by = form + of_atom(atom), self.known.linear(d)
-                        most = rest.shifted(1).times(by).shifted(-1)
-                        return self.proves(by.shifted(-1)) and self.proves(most - self.known.linear(a))
+                    sign, by, whole = form.coefficient(atom), self.known.linear(d), self.known.linear(a)
+                    if sign == Linear({}, -1):
+                        most = (form + of_atom(atom)).shifted(1).times(by).shifted(-1)
+                        return self.proves(by.shifted(-1)) and self.proves(most - whole)
+                    if sign == Linear({}, 1):
+                        least = (form - of_atom(atom)).times(by)
+                        return self.proves(by.shifted(-1)) and self.proves(least + whole)
         return False
 
     def _by_factors(self, form: Linear) -> bool:
