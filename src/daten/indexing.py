@@ -154,7 +154,9 @@ def _resolved(part: Any) -> Any:
     if array.dtype.kind not in "iub" and array.size:
         raise IndexError(f"{part!r} is no index: an index is an integer, a slice, None, '...', or an array of integers "
                          f"or bools")
-    return array if array.dtype.kind == "b" else array.astype(np.int64)
+    if array.dtype.kind == "b":
+        return array
+    return array.astype(np.int64) if array.ndim else int(array)
 
 
 def _single_mask(at: Any) -> bool | None:

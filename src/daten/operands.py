@@ -41,10 +41,12 @@ def operands(declared: Declaration, given: Sequence[Any]) -> list[Ref]:
         if isinstance(r, Symbolic):
             found.append(of_size(r, dtype))
         elif not isinstance(r, Ref):
-            check_fits(r, dtype)
-            found.append(Ref(Constant(_number(r, dtype), dtype)))
+            found.append(converted(r, dtype))
+        elif v:
+            is_list = isinstance(given[n], list | tuple)    # its numbers have no type of their own
+            found.append(leaf(given[n], dtype) if is_list and r.dtype != dtype else cast(r, dtype))
         else:
-            found.append(cast(r, dtype) if v else r)
+            found.append(r)
     return found
 
 
@@ -75,6 +77,15 @@ def cast(r: Ref, dtype: str) -> Ref:
         return Ref(Constant(_number(r.node.value, dtype), dtype))
     template = templates.of_library("cast", [(r.dtype, r.shape)], {"dtype": DTYPES[dtype].numpy})
     return called(template, [r])[0]
+
+
+def converted(value: Any, dtype: str) -> Ref:
+    """A number, an array or a list of numbers, with this element type. OverflowError for an integer of Python beyond
+    it."""
+    if not is_number(value):
+        return leaf(value, dtype)
+    check_fits(value, dtype)
+    return Ref(Constant(_number(value, dtype), dtype))
 
 
 def of_size(size: Symbolic, dtype: str) -> Ref:
@@ -112,11 +123,13 @@ def check_fits(value: Any, dtype: str) -> None:
 
 def leaf(data: Any, dtype: Any = None, stays: bool = False) -> Ref:
     """An array, or numbers, as a node of its own; numbers of Python are float32, int64 or bool, and arrays and numbers
-    of NumPy in a list keep their type. `stays`: is it a weight, which is read again and again?"""
-    array = np.asarray(data)
-    if dtype is not None:
-        array = array.astype(numpy_dtype(type_named(dtype)))
-    elif array.dtype in WIDE and not _has_wide(data):
+    of NumPy in a list keep their type. `stays`: is it a weight, which is read again and again? OverflowError for an
+    integer of Python beyond `dtype`."""
+    if dtype is not None and (isinstance(data, list | tuple) or is_number(data)):
+        array = np.array(data, numpy_dtype(type_named(dtype)))
+    elif dtype is not None:
+        array = np.asarray(data).astype(numpy_dtype(type_named(dtype)))
+    elif (array := np.asarray(data)).dtype in WIDE and not _has_wide(data):
         array = array.astype(np.float32 if array.dtype == np.float64 else np.complex64)
     name = dtype_of(array)
     if name is None:

@@ -21,7 +21,7 @@ from . import indexing, templates
 from .backward import differentiated
 from .element_types import DType, dtype, type_named
 from .graph import RECORDS, Call, Constant, Leaf, Node, Ref, called, in_order, reshaped, stops_gradients
-from .operands import cast, check_fits, common_type, fits, is_number, leaf, operands
+from .operands import cast, common_type, converted, fits, is_number, leaf, operands
 from .realization import run
 from .settings import options
 from .symbolic_sizes import SymbolicSize, formula_of, has_symbolic, value_of_all
@@ -129,6 +129,11 @@ class Tensor:
         waits = isinstance(node, Call) and self._ref.array is None
         by = f", by {node.template.name}" if waits and isinstance(node, Call) else ""
         return f"Tensor({self.dtype}[{', '.join(map(str, self.shape))}]{by})"
+
+    def __format__(self, how: str) -> str:
+        """As of a number where the tensor has no axes, `f"{loss:.4f}"`, for which it is computed; else only `f"{x}"`,
+        the text of `repr`."""
+        return format(self.item(), how) if how and not self.ndim else super().__format__(how)
 
     # ---- its value
 
@@ -352,10 +357,9 @@ class Tensor:
         """Change elements of this tensor to `value`, converted to its element type. Tensors that were computed from it
         before keep their values. ValueError for a value of another shape, OverflowError for an integer beyond the
         type."""
-        if is_number(value):
-            check_fits(value, self._ref.dtype)
-        given = tensor(value).astype(self.dtype)
-        self._ref = indexing.stored(self._ref, at, given._ref)
+        is_lazy = isinstance(value, Tensor | SymbolicSize) or holds_tensor(value)
+        given = tensor(value).astype(self.dtype)._ref if is_lazy else converted(value, self._ref.dtype)
+        self._ref = indexing.stored(self._ref, at, given)
 
     # ---- gradients
 

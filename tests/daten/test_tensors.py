@@ -86,6 +86,58 @@ def test_axes_of_1_in_front_of_a_value_are_left_out(at: Any) -> None:
     np.testing.assert_array_equal(x.numpy(), expected)
 
 
+@pytest.mark.parametrize("at", [np.array(1), (np.array(-2), [2, 0]), (slice(None), None, np.array(1)), (np.array([True, False, True]), np.array(0))])
+def test_an_index_without_axes_is_a_number(at: Any) -> None:
+    array = np.arange(9.0).reshape(3, 3)
+    assert np.array_equal(Tensor(array)[at].numpy(), array[at])
+    x = Tensor(array)
+    x[at] = 2.5
+    array[at] = 2.5
+    assert np.array_equal(x.numpy(), array)
+
+
+@pytest.mark.parametrize("axes", [4, 5])
+def test_an_array_of_many_axes_is_read_as_one_row(axes: int) -> None:
+    array = real(3, 2, 4, 3, 2)[(0,) * (5 - axes)]
+    flat, rows = Tensor(array).ravel(), Tensor(array).reshape(-1, 2)
+    x = Tensor(array)
+    x[..., [1, 0]] = 3.0
+    changed = array.copy()
+    changed[..., [1, 0]] = 3.0
+    realize(made := flat[::-1] * 2, last := rows[::-1] + 1, x)
+    assert np.array_equal(made.numpy(), array.ravel()[::-1] * 2)
+    assert np.array_equal(last.numpy(), array.reshape(-1, 2)[::-1] + 1)
+    assert np.array_equal(x.numpy(), changed)
+
+
+def test_numbers_beside_float64_are_not_rounded() -> None:
+    x = Tensor(np.zeros(3))
+    x[0] = 0.1
+    x[1:] = [0.2, 0.3]
+    assert x.tolist() == [0.1, 0.2, 0.3]
+    assert np.add(x, [0.1, 0.2, 0.3]).tolist() == [0.2, 0.4, 0.6]
+    assert np.maximum(x, [0.7, 0.1, 0.1]).tolist() == [0.7, 0.2, 0.3]
+    w = Tensor([1.0], requires_grad=True)
+    x[:1] = w * 3
+    x.sum().backward()
+    assert w.grad is not None
+    assert w.grad.tolist() == [3.0]
+
+
+def test_lists_of_integers_beyond_a_type_are_refused() -> None:
+    x = Tensor(np.zeros(2, np.uint8))
+    with pytest.raises(OverflowError):
+        x[:1] = [300]
+    with pytest.raises(OverflowError):
+        Tensor([1, 300], dtype="uint8")
+
+
+def test_a_number_is_formatted_as_one() -> None:
+    assert f"{Tensor(2.5) * 2:.2f} {Tensor([1.0])}" == "5.00 Tensor(float32[1])"
+    with pytest.raises(TypeError):
+        format(Tensor([1.0]), ".2f")
+
+
 @pytest.mark.parametrize(("given", "dtype"), [
     ([1.0, 2.0], "float32"), ([[1, 2.5]], "float32"), ([1j], "complex64"), ([np.array([1.0, 2.0])], "float64"), ([np.float64(1 / 3), 2.0], "float64"),
     ([[1.0], (np.float64(2),)], "float64"), ([np.complex128(1)], "complex128"), ([np.array([1.0], np.float32), [2.0]], "float32"),
