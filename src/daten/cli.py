@@ -22,6 +22,7 @@ from caten.errors import CatenError, Diagnostic, error
 from caten.testing import archives
 
 OK, FAILED, USAGE, INTERNAL, INTERRUPTED = 0, 1, 2, 4, 130
+COMPLETE = "_DATEN_COMPLETE"                                # with which a shell asks for completions
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -437,15 +438,19 @@ def main() -> NoReturn:
     diagnostic_lines.PROGRAM.append("daten")
     reporter = Reporter(format="text")
     code = OK
+    sys.stdout = sys.stdout or open(os.devnull, "w")         # noqa: SIM115   closed by the shell: else a file takes its number
+    sys.stderr = sys.stderr or open(os.devnull, "w")         # noqa: SIM115
     try:
-        cli.main(prog_name="daten", standalone_mode=False)
+        if COMPLETE in os.environ:
+            cli.main(prog_name="daten", standalone_mode=False)
+        with cli.make_context("daten", sys.argv[1:]) as context:           # cli.main calls a closed pipe an error
+            cli.invoke(context)
         sys.stdout.flush()
     except click.exceptions.Exit as leave:
         code = leave.exit_code
-    except (KeyboardInterrupt, click.Abort) as stop:         # click makes it of Ctrl-C, and of an EOFError, too
-        code = _internal(stop.__cause__, reporter) if isinstance(stop.__cause__, EOFError) else INTERRUPTED
-        if code == INTERRUPTED:
-            click.echo("daten: interrupted", err=True)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("daten: interrupted", err=True)
+        code = INTERRUPTED
     except click.ClickException as problem:
         problem.show()
         code = USAGE

@@ -23,6 +23,7 @@ from .graph import Leaf
 from .tensor import Tensor, apply, operator, tensor
 
 DECLARED = re.compile(r"\s*(?P<name>\w+)\{(?P<type>\w+)(?P<grad>\s+grad)?\}\[(?P<shape>[\w\s]*)\]\s*")
+MAIN = ("outputs", "loss", "code")
 SECTIONS = ("modules", "inputs", "parameters", "main", "train")
 TRAIN = {"optimizer": "adamw", "lr": 1e-3, "batch": 32, "epochs": 10, "data": "", "seed": 0, "momentum": 0.0,
          "weight_decay": 0.0, "clip": 0.0}
@@ -105,7 +106,8 @@ def parsed(text: str, file: str = "<stdin>") -> GraphProgram:
     try:
         document = tomli.loads(text)
     except tomli.TOMLDecodeError as problem:
-        raise error("E678", f"this is no TOML: {problem}", Place(file, 1, 1)) from None
+        place = place_in(text.replace("\r\n", "\n"), problem.pos, file)              # as tomli counts
+        raise error("E678", f"this is no TOML: {problem.msg}", place) from None
     for section in document:
         if section not in SECTIONS:
             _fail(text, file, section, f"there is no section [{section}] in a program",
@@ -115,6 +117,10 @@ def parsed(text: str, file: str = "<stdin>") -> GraphProgram:
     main = document.get("main", {})
     if not isinstance(main.get("code"), str):
         _fail(text, file, "main", "a program has a section [main] with its code", 'code = "(set Y (relu X))"')
+    for name in main:
+        if name not in MAIN:
+            _fail(text, file, name, f"[main] has no '{name}'",
+                  did_you_mean(name, MAIN) or f"it has {', '.join(MAIN)}", "main")
     inputs = {name: _declared(text, file, name, value) for name, value in document.get("inputs", {}).items()}
     declared = {name: _declared(text, file, name, value) for name, value in document.get("parameters", {}).items()}
     train = TRAIN | document.get("train", {})
@@ -199,7 +205,9 @@ def _module(text: str, file: str, name: str, value: Any) -> Callable[..., Any]:
         return operator(value)
     if not value.endswith(".toml"):
         if operator_library.find(value) is None:
-            _fail(text, file, value, f"the library has no operator '{value}'", "caten ops lists them")
+            known = [entry.name for entry in operator_library.entries()]
+            _fail(text, file, value, f"the library has no operator '{value}'",
+                  did_you_mean(value, known) or "caten ops lists them")
         return lambda *inputs, **attributes: apply(value, *inputs, **attributes)
     path = Path(file).parent / value
     if not path.exists():
@@ -284,7 +292,7 @@ class _Evaluation:
         if own == "reshape":                                # whose extents stay sizes where they can
             return _reshaped
         if operator_library.find(own) is None:
-            known = [*self.program.modules, *ARITHMETIC]
+            known = [*self.program.modules, *ARITHMETIC, *[entry.name for entry in operator_library.entries()]]
             raise error("E678", f"there is no module '{name}', and the library has no such operator",
                         self.place(name.pos), hint=did_you_mean(name, known) or "caten ops lists the operators")
         return lambda *inputs, **attributes: apply(own, *inputs, **attributes)

@@ -214,7 +214,8 @@ def test_only_parameters_with_grad_are_trained(tmp_path: Path) -> None:
     (("[inputs]", "[input]"), "there is no section [input] in a program"), (('loss = "L"', 'loss = "Q"'), "[main] sets no 'Q'"),
     (("W1{float grad}[64 128]", "W1{float grad}[64 K]"), "the extents of the parameter 'W1' are numbers"),
     (("W2{float grad}[128 10]", "W2{float grad}[127 10]"), "axis 0 of y is 127, axis 1 of x is 128"), (("epochs = 5", "epoch = 5"), "[train] has no 'epoch'"),
-    (("{float}[B 64]", "{flaot}[B 64]"), "there is no element type 'flaot'"), (("[main]", "[main"), "this is no TOML"),
+    (("{float}[B 64]", "{flaot}[B 64]"), "there is no element type 'flaot'"), (("[main]", "[main"), "<stdin>:26:6: error: this is no TOML: Expected"),
+    (("outputs =", "output ="), "[main] has no 'output' [E678]"), (("matmul", "matmull"), "hint: did you mean 'matmul'?"),
     (("batch = 128", "batch = 0"), "batch in [train] is an integer from 1 on, not 0"), (("batch = 128", "batch = true"), "batch in [train] is an integer"),
     (("lr = 2e-3", 'lr = "x"'), "lr in [train] is a number above 0, not 'x'"), (("lr = 2e-3", "lr = nan"), "lr in [train] is a number above 0, not nan"),
     (("lr = 2e-3", "lr = 0"), "above 0, not 0"), (("epochs = 5", "seed = -1"), "seed in [train] is an integer from 0 on, not -1"),
@@ -329,6 +330,14 @@ def test_a_fault_of_ours_is_reported_without_a_traceback(tmp_path: Path, capsys:
         told = here(["run", "-"], 4, monkeypatch, capsys)
         assert f"daten: error: internal error: {kind.__name__}: of ours [E940]" in told
         assert "traceback.txt" in told
+
+
+def test_a_closed_stdout_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "mlp.toml").write_text(PROGRAM, "utf-8")
+    for end in (">&-", "| true; exit ${PIPESTATUS[0]}"):
+        done = subprocess.run(["bash", "-c", f"'{sys.executable}' -m daten lower mlp.toml {end}"], cwd=tmp_path, text=True, capture_output=True,
+                              env={**os.environ, "PYTHONPATH": str(ROOT / "src")}, timeout=300, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_command_line(tmp_path: Path) -> None:
