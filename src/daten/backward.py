@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from caten.core.dtypes import is_float
+from caten.core.dtypes import is_complex, is_float
+from caten.errors import error
 
 from . import templates
 from .graph import Call, Constant, Ref, called, in_order, reshaped, stops_gradients
@@ -15,12 +16,17 @@ Key = tuple[int, int]                                       # a node and which o
 
 def differentiated(of: Sequence[Ref], wrt: Sequence[Ref], first: Sequence[Ref], is_partial: bool = False) -> list[Ref]:
     """The gradients of a number with respect to some results; `first`: its gradients with respect to `of`.
-    `is_partial`: as if the results in `wrt` were computed from nothing."""
+    `is_partial`: as if the results in `wrt` were computed from nothing. No gradient goes through integers and bools.
+    E676 for an operator without gradient, and where one goes through complex numbers."""
     wanted = {_key(r) for r in wrt}
     order = list(in_order(of, lambda r: stops_gradients(r) or (is_partial and _key(r) in wanted)))
     depends: set[int] = set()
+
+    def carries(r: Ref) -> bool:
+        """Does a result depend on what is wanted, by numbers that have gradients?"""
+        return (_key(r) in wanted or id(r.node) in depends) and (is_float(r.dtype) or is_complex(r.dtype))
     for call in order:
-        if any(_key(r) in wanted or id(r.node) in depends for r in call.inputs):
+        if any(map(carries, call.inputs)):
             depends.add(id(call))
     parts: dict[Key, list[Ref]] = {}
     for r, seed in zip(of, first, strict=True):
@@ -32,9 +38,14 @@ def differentiated(of: Sequence[Ref], wrt: Sequence[Ref], first: Sequence[Ref], 
         if all(s is None for s in seeds):
             continue
         given = [s if s is not None else _zeros(Ref(call, n)) for s, n in zip(seeds, call.template.seeded, strict=True)]
-        want = tuple([is_float(r.dtype) and (_key(r) in wanted or id(r.node) in depends) for r in call.inputs])
+        want = tuple(map(carries, call.inputs))
         if isinstance(call.template, ByHand):
             want = tuple([n >= len(call.shapes) and each for n, each in enumerate(want)])
+        if any(each and is_complex(r.dtype) for r, each in zip(call.inputs, want, strict=True)):
+            raise error("E676", f"{call.template.name} has no gradient: gradients of complex numbers are not known",
+                        hint="compute the real and the imaginary part apart, or detach it")
+        if not any(want):
+            continue
         made = iter(_adjoints(call, given, want))
         for r, want_it in zip(call.inputs, want, strict=True):
             if want_it:

@@ -24,7 +24,7 @@ class Func(ABC):
     def backward(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], grads: Sequence[Tensor]) -> Any:
         """Return one gradient for each input, of the shape of the input, or None for zeros. `grads` has one gradient
         for each floating-point output, of its shape, in order. The backward pass raises ValueError if the number of
-        gradients is wrong."""
+        gradients or a shape is wrong."""
 
     def __call__(self, *inputs: Any) -> Any:
         given = [tensor(i) for i in inputs]
@@ -37,8 +37,13 @@ class Func(ABC):
             if len(found) != len(before):
                 raise ValueError(f"{type(self).__name__}.backward gives {len(found)} gradients for {len(before)} "
                                  f"inputs")
-            return [tensor(np.zeros(r.shape, np.float32) if g is None else g).astype(Tensor(r).dtype)._ref
+            made = [tensor(np.zeros(r.shape, np.float32) if g is None else g).astype(Tensor(r).dtype)._ref
                     for r, g in zip(before, found, strict=True)]
+            for n, (r, g) in enumerate(zip(before, made, strict=True)):
+                if g.shape != r.shape:
+                    raise ValueError(f"{type(self).__name__}.backward gives a gradient of shape {g.shape} for input "
+                                     f"{n}, which has the shape {r.shape}")
+            return made
         template = ByHand(tuple([r._ref.dtype for r in results]), backward)
         refs = called(template, [*[r._ref for r in results], *[i._ref for i in given]])
         for i in given:

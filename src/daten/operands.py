@@ -147,8 +147,13 @@ def _has_wide(data: Any) -> bool:
 
 
 def promoted(types: Sequence[str]) -> str:
-    """The type to which NumPy promotes element types."""
-    name = dtype_of(np.empty(0, np.result_type(*[numpy_dtype(t) for t in types])))
+    """The type to which NumPy promotes element types. It knows none of bfloat16 beside float16 and beside integers of
+    16 bits or more: there it is promoted as float32."""
+    try:
+        common = np.result_type(*[numpy_dtype(t) for t in types])
+    except TypeError:
+        common = np.result_type(*[numpy_dtype("f32" if t == "bf16" else t) for t in types])
+    name = dtype_of(np.empty(0, common))
     assert name is not None
     return name
 

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 import tomli
 
+from caten.core.dtypes import is_float
 from caten.core.numpy_types import numpy_dtype
 from caten.core.text import Atom, place_in, read_forms
 from caten.errors import CatenError, Place, did_you_mean, error
@@ -193,6 +194,8 @@ def _drawn(text: str, file: str, declared: Declared) -> Tensor:
     shape = tuple([e for e in declared.shape if isinstance(e, int)])
     if len(shape) != len(declared.shape):
         _fail(text, file, declared.name, f"the extents of the parameter '{declared.name}' are numbers")
+    if declared.grad and not is_float(declared.dtype):
+        _fail(text, file, declared.name, f"the parameter '{declared.name}' has no gradient: only floats have")
     values = np.zeros(shape) if len(shape) < 2 else random.current().uniform(shape, sqrt(6 / (shape[0] + shape[1])))
     return Tensor(values.astype(numpy_dtype(declared.dtype)), requires_grad=declared.grad)
 

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 import numpy as np
 
 from caten.api import read
-from caten.core.dtypes import DTYPES
+from caten.core.dtypes import DTYPES, is_float
 from caten.core.numpy_types import numpy_dtype
 from caten.errors import did_you_mean
 from caten.frontend import operator_library
@@ -47,13 +47,16 @@ class Tensor:
         """`data`: an array, a number, or nested lists of numbers. Python floats become float32, integers int64 and
         bools bool; arrays in a list keep their type. Tensors in a list are stacked along a new first axis, and
         gradients flow to them. Arrays of other libraries are copied; they need DLPack or the buffer protocol. `dtype`:
-        convert the elements to this type. ValueError for a list of parts of several shapes."""
+        convert the elements to this type. ValueError for a list of parts of several shapes, and for `requires_grad` of
+        elements that are no floats."""
         given = stacked(data) if holds_tensor(data) else data
         ref = (given._ref if isinstance(given, Tensor) else given if isinstance(given, Ref) else
                leaf(given, dtype, stays=requires_grad))
         self._ref: Ref = ref if dtype is None else cast(ref, type_named(dtype))
         self.requires_grad = requires_grad
         if requires_grad:
+            if not is_float(self._ref.dtype):
+                raise ValueError(f"only floats have gradients, and this is {self!r}: convert it, Tensor(…, \"float32\")")
             hold(self)
         self.grad: Tensor | None = None
 

@@ -46,6 +46,12 @@ def test_a_gradient_by_hand() -> None:
     with pytest.raises(ValueError, match="1 gradients for 2 inputs"):
         grad(lambda a, b: Wrong()(a, b).sum())(Tensor(X), Tensor(X))
 
+    class Narrow(Clipped):
+        def backward(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], grads: Sequence[Tensor]) -> Any:
+            return grads[0][0]
+    with pytest.raises(ValueError, match=r"^Narrow.backward gives a gradient of shape \(.*\) for input 0, which has the shape \("):
+        grad(lambda a: Narrow()(a)[0].sum())(Tensor(X))
+
 
 def test_gradients_of_functions() -> None:
     def f(x: Tensor, w: Tensor) -> Tensor:

@@ -192,3 +192,10 @@ def test_gpt2_in_16_bits(dtype: str) -> None:
         assert len(list(net.generate([1, 2], 3))) == 3
     for a, b in zip(*found, strict=True):
         np.testing.assert_allclose(a, b, atol=0.02 * np.abs(a).max())
+
+
+@pytest.mark.parametrize(("other", "made"), [("float16", "float32"), ("int8", "bfloat16"), ("int32", "float64"), ("uint16", "float32"), ("float64", "float64")])
+def test_bfloat16_is_promoted_beside_every_type(other: str, made: str) -> None:
+    """As by NumPy, and as float32 where NumPy has no rule."""
+    found = Tensor([1.5]).astype("bfloat16") + Tensor(np.ones(1, other))
+    assert (str(found.dtype), found.tolist()) == (made, [2.5])

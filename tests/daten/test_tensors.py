@@ -15,7 +15,7 @@ import pytest
 import daten
 import daten.array_api as xp
 from caten.errors import CatenError, UsageError
-from daten import Tensor, realization, realize
+from daten import Tensor, gradients, realization, realize
 
 rng = np.random.default_rng(3)
 
@@ -108,6 +108,27 @@ def test_an_array_of_many_axes_is_read_as_one_row(axes: int) -> None:
     assert np.array_equal(made.numpy(), array.ravel()[::-1] * 2)
     assert np.array_equal(last.numpy(), array.reshape(-1, 2)[::-1] + 1)
     assert np.array_equal(x.numpy(), changed)
+
+
+def test_elements_of_a_padded_array_are_taken() -> None:
+    array = np.arange(5.0)
+    at = np.array([0, -1, 3, 7])
+    made = np.take(np.pad(Tensor(array), ((1, 2),)), at)
+    assert np.array_equal(made.numpy(), np.pad(array, ((1, 2),))[at])
+
+
+def test_no_gradient_goes_through_integers() -> None:
+    x = Tensor([1.0, -2.0, 3.0], requires_grad=True)
+    mask, best = (x > 0).astype("float32"), x.argmax().astype("float32")
+    (made,) = gradients((mask * x * x).sum() + best * x.sum(), [x])
+    assert made.tolist() == [4.0, 2.0, 8.0]
+    (at,) = gradients((x * Tensor(np.arange(3)).astype("float32")).sum(), [x])
+    assert at.tolist() == [0.0, 1.0, 2.0]
+    for given in ([1, 2], [True], [1j]):
+        with pytest.raises(ValueError, match="only floats have gradients"):
+            Tensor(given, requires_grad=True)
+    with pytest.raises(CatenError, match="E676: complex_abs has no gradient: gradients of complex numbers are not known"):
+        gradients(abs(x * 1j).sum(), [x])
 
 
 def test_numbers_beside_float64_are_not_rounded() -> None:
