@@ -56,7 +56,7 @@ class Tensor:
         self.requires_grad = requires_grad
         if requires_grad:
             if not is_float(self._ref.dtype):
-                raise ValueError(f"only floats have gradients, and this is {self!r}: convert it, Tensor(…, \"float32\")")
+                raise ValueError(f"only floats have gradients, and this is {self!r}: Tensor(…, \"float32\") converts")
             hold(self)
         self.grad: Tensor | None = None
 

@@ -7,6 +7,7 @@ from caten.core.expr import Const, Var, index
 from caten.core.program import resolve
 from caten.core.text import read
 from caten.errors import CatenError
+from caten.loop import accesses
 from caten.loop.context import Context
 from caten.loop.operation_count import Work, counted
 from caten.loop.statements import Aref, For, If, LoopProgram, Setf
@@ -71,6 +72,24 @@ def test_nested_loops_state_no_fact_twice() -> None:
     either = known.given((Var("b", "i64") < Var("H", "i64")) | (Var("c", "i64") < Var("W", "i64")))
     assert len(either.clauses) == len(known.clauses) + 1
     assert either.given((Var("b", "i64") < Var("H", "i64")) | (Var("c", "i64") < Var("W", "i64"))) is either
+
+
+@pytest.mark.parametrize(("condition", "is_inside"), [
+    ("(and (<= 1 (min (+ N 2) (max (aref A i) 0))) (< (min (+ N 2) (aref A i)) (+ N 1)))", True), ("(and (<= 1 (aref A i)) (<= (min N (max (aref A i) 0)) N))", False),
+    ("(and (<= 1 (max (aref A i) 0)) (<= (max (aref A i) 7) N))", True), ("(and (<= 1 (max (aref A i) 1)) (<= (max (aref A i) 7) N))", False)])
+def test_a_bound_of_a_minimum_bounds_its_operands(condition: str, is_inside: bool) -> None:
+    """An element of an array may be any number: before 1 is subtracted, it has to be known that this does not wrap. (Elements of a padded array at
+    indices that are read: a clipped index is compared, and the index itself is read at.)"""
+    (text,) = read(f"(loop P (buffer A i64 (M) (0) in) (buffer Y i64 () () inout) (size N) (size M) (ensure 1 (<= 8 N)) (check 1 \"N\") "
+                   f"(kernel k (for i 0 M 1 serial (if {condition} ((setf (aref Y) (- (aref A i) 1)))))))")
+    program = resolve(text)
+    assert isinstance(program, LoopProgram)
+    (loop,) = loops_in(program)
+    (guarded,) = loop.body
+    assert isinstance(guarded, If)
+    (stmt,) = guarded.then
+    assert isinstance(stmt, Setf)
+    assert accesses.is_inside(Context.of(program).inside(loop).given(guarded.cond), stmt.value, Var("N", "i64")) == is_inside
 
 
 def test_what_a_loop_writes_is_forgotten_in_its_own_bounds_and_nothing_else_matters() -> None:

@@ -443,7 +443,7 @@ class Context(Valuation):
             return self if possible in known else self._with(clauses=(*self.clauses, _clause(possible)))
         ranges = dict(self.ranges)
         kept: list[Constraint] = []
-        for c in possible[0]:
+        for c in (*possible[0], *[part for whole in possible[0] for part in self._of_operands(whole)]):
             if not _tightened(ranges, c):
                 kept.append(c)
         new = [_clause(((c,),)) for c in kept if not c.linear.is_constant and ((c,),) not in known]
@@ -451,6 +451,22 @@ class Context(Valuation):
             return self                    # nested loops state much again
         return self._with(ranges=ranges, clauses=(*self.clauses, *new), unreachable=self.unreachable
                           or any(lo > hi for lo, hi in ranges.values()))
+
+    def _of_operands(self, c: Constraint) -> list[Constraint]:
+        """What a bound of a minimum or maximum says of an operand that may be any number, such as an element of an
+        array: where 1 ≤ min(n, max(k, 0)), 1 ≤ k, so that k - 1 does not wrap."""
+        found: list[Constraint] = []
+        for m, k in c.linear.terms.items() if not c.equal else ():
+            match m:
+                case (Op("min" | "max" as fn, (a, b)) as atom,) if is_integer(atom.dtype):
+                    sides = [c.linear.replace(atom, self.linear(side)) for side in (a, b)]
+                    if (fn == "min") != (k > 0):               # one of the two holds
+                        sides = [side for side in sides if self.interval(side)[1] >= 0]
+                        sides = sides if len(sides) == 1 else []
+                    for side in sides:
+                        if any(max(map(abs, self.atom_range(each))) > GREATEST_BYTES for each in side.atoms()):
+                            found += [Constraint(side), *self._of_operands(Constraint(side))]
+        return found
 
     def _gain(self, stmts: Iterable[Stmt], name: str) -> Linear | None:
         """The sum that the statements add to the scalar local `name`, over names known here; None for other uses."""
