@@ -105,3 +105,14 @@ def test_attributes_that_are_equal_in_python_are_told_apart(tmp_path: Path, valu
         with np.errstate(over="ignore"):
             product = x * (np.float64(known) if isinstance(known, float) else np.int32(known))
         np.testing.assert_array_equal(scaled(x, a=a).numpy(), np.copysign(1.0, known * 1.0) * (product * 0.5))
+
+
+@pytest.mark.parametrize(("name", "at", "updates"), [("scatter", np.array([1, -2, 1, 5]), 4), ("scatter_nd", np.array([[0, 1], [2, 1], [0, 1]]), 3)])
+def test_assigned_elements_have_second_derivatives(name: str, at: np.ndarray, updates: int) -> None:
+    """Where the gradient of one does not depend on the other, its differences are what rounding leaves."""
+    x, u = rng.standard_normal(6), rng.standard_normal(updates)
+    for n in range(2):
+        def first(x: Tensor, u: Tensor, n: int = n) -> Tensor:
+            made = apply(name, x if name == "scatter" else x.reshape(3, 2), at, u)
+            return gradients((made ** 3).sum(), [x, u])[n]
+        gradcheck(first, [x, u])
