@@ -34,7 +34,7 @@ from caten.tensor.values import (
 from .extents import GraphExtents, Meanings, Recipe
 from .graph import Call, Constant, Ref
 from .settings import options
-from .templates import EXPRESSION_NAME, Barrier, ByHand, Reshape, Template
+from .templates import INDEXING, Barrier, ByHand, Reshape, Template
 
 NAMES = re.compile(r"(in|out|size)\d+_*")             # of the arrays and sizes of a graph
 
@@ -53,7 +53,7 @@ def said(operator: str, text: str, sizes: Mapping[Expr, Expr]) -> str:
     """The message of a check of an operator in a graph: with the operator's name, and the graph's sizes."""
     names = {v.name: e for v, e in sizes.items() if isinstance(v, Var) and not isinstance(e, Read)}
     of_graph = re.sub(r"[A-Za-z]\w*", lambda m: text_of(names[m[0]]) if m[0] in names else m[0], text)
-    return f"{'x[…]' if operator == EXPRESSION_NAME else operator}: {of_graph}"
+    return f"{'x[…]' if operator in INDEXING else operator}: {of_graph}"
 
 
 def names_of_nests(calls: Sequence[Call]) -> frozenset[str]:

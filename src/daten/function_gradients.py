@@ -11,7 +11,7 @@ from .graph import Ref, called
 from .templates import ByHand
 from .tensor import Tensor, gradients, tensor
 
-ROUNDINGS = 4                   # of the values whose difference is taken: those of what they are computed from count, too
+ROUNDINGS = 4                   # of the values whose difference is taken, those of what they are made of among them
 
 
 class Func(ABC):

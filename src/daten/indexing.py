@@ -45,7 +45,7 @@ def broadcast_to_sizes(x: Ref, shape: Sequence[Any]) -> Ref:
     """Repeated to a shape of sizes that vary."""
     if len(shape) < len(x.shape):
         raise ValueError(f"an array of {len(x.shape)} axes cannot be broadcast to {shape}")
-    return body("return np.broadcast_to(x0, x1.shape)", [x, of_shape(shape)])
+    return body("return np.broadcast_to(x0, x1.shape)", [x, of_shape(shape)], "broadcast_to")
 
 
 def of_shape(shape: Sequence[Any]) -> Ref:
@@ -64,7 +64,7 @@ def stored(x: Ref, at: Any, value: Ref) -> Ref:
         value = _fitting(value, like[at].shape)
     if not index.arrays or index.only_sizes:
         return body(f"{index.before}result = x0.copy()\nresult[{index.code}] = x{len(index.arrays) + 1}\n"
-                    f"return result", [x, *index.arrays, value])
+                    f"return result", [x, *index.arrays, value], "setitem")
     numbers = leaf(np.arange(prod(x.shape), dtype=np.int64).reshape(x.shape))
     places = body(f"{index.before}return x0[{index.code}]", [numbers, *index.arrays])
     value = _fitting(value, places.shape)
@@ -272,9 +272,9 @@ def _surely(a: Any, sign: str, b: Any) -> bool:
         return False
 
 
-def body(code: str, inputs: Sequence[Ref]) -> Ref:
+def body(code: str, inputs: Sequence[Ref], name: str = "getitem") -> Ref:
     """What a body over `x0`, `x1` … returns."""
-    template = templates.of_body(code, [(r.dtype, r.shape) for r in inputs])
+    template = templates.of_body(code, [(r.dtype, r.shape) for r in inputs], name)
     return called(template, inputs)[0]
 
 

@@ -32,7 +32,7 @@ from .symbolic_sizes import has_symbolic
 
 Given = tuple[str, tuple[int, ...]]                         # an element type and a shape
 EXPRESSION = "<expression>"                                 # the file of a body of our own
-EXPRESSION_NAME = "Expression"
+INDEXING = "getitem", "setitem"                             # names of bodies that read and write at an index
 MOST_SHAPES = 1024                                          # of the inputs of an operator that are remembered
 Formula = tuple[str, Any, Expr]                             # an input, one of its extents, and its formula
 
@@ -297,17 +297,17 @@ def of_library(name: str, inputs: Sequence[Given], attributes: Mapping[str, Any]
 library_spec = cache(operator_library.spec_of)
 
 
-def of_body(code: str, inputs: Sequence[Given]) -> Template:
-    """The template of a body over `x0`, `x1` … that is no operator of the library, such as `return x0[1:]`. Its
-    elements are of the type of the first."""
+def of_body(code: str, inputs: Sequence[Given], name: str) -> Template:
+    """The template of a body over `x0`, `x1` … that is no operator of the library, such as `return x0[1:]`, with a
+    name. Its elements are of the type of the first."""
     def declared(n: int, dtype: str, shape: tuple[int, ...]) -> str:
         extents = " ".join([f"N{n}_{k}" if e != 1 else "1" for k, e in enumerate(shape)])
         return f'"x{n}{{{DTYPES[dtype].numpy}}}[{extents}]"'
     inputs_text = ", ".join([declared(n, *each) for n, each in enumerate(inputs)])
     result = f"y{{{DTYPES[inputs[0][0]].numpy}}}[...]"
-    text = (f'[composite]\nname = "{EXPRESSION_NAME}"\ninputs = [{inputs_text}]\noutputs = ["{result}"]\n\n'
+    text = (f'[composite]\nname = "{name}"\ninputs = [{inputs_text}]\noutputs = ["{result}"]\n\n'
             f"[composite.implementation]\nlang = \"python\"\ncode = '''\n{code}\n'''\n")
-    return of_spec(SpecText(EXPRESSION, text, "toml"), EXPRESSION_NAME, Instance((), (), ""))
+    return of_spec(SpecText(EXPRESSION, text, "toml"), name, Instance((), (), ""))
 
 
 forgotten_by_use(_of_instance.cache_clear)

@@ -233,7 +233,7 @@ class Tensor:
         """A tensor with the same elements, through which no gradient flows."""
         if self._ref.array is not None:
             return Tensor(Ref(Leaf(self._ref.array, self._ref.dtype)))
-        (same,) = called(templates.of_body("return x0", [(self._ref.dtype, self._ref.shape)]), [self._ref])
+        (same,) = called(templates.of_body("return x0", [(self._ref.dtype, self._ref.shape)], "detach"), [self._ref])
         assert isinstance(same.node, Call)
         same.node.stops = True
         return Tensor(same)
@@ -509,7 +509,7 @@ def _power(a: Any, b: Any) -> Tensor:
     steps = [line for _ in range(POWER_BITS) for line in (multiply, "base = base * base", "rest = rest >> 1")]
     code = "\n".join(["result = np.ones_like(x0)", "base = x0", "rest = x1", *steps[:-2],
                       f"return np.where((x0 == 0) & (x1 >= {1 << POWER_BITS}), np.zeros_like(x0), result)"])
-    return Tensor(indexing.body(code, [x._ref, y._ref]))
+    return Tensor(indexing.body(code, [x._ref, y._ref], "pow"))
 
 
 def _known(r: Ref) -> np.ndarray | None:

@@ -153,6 +153,15 @@ def test_lists_of_integers_beyond_a_type_are_refused() -> None:
         Tensor([1, 300], dtype="uint8")
 
 
+def test_what_a_tensor_is_computed_by_has_a_name() -> None:
+    x = Tensor(Y)
+    whole = Tensor([2]) ** 3
+    assert [repr(t) for t in (x, x[0], whole, (x + 1).detach())] == [
+        "Tensor(float64[4, 6])", "Tensor(float64[6], by getitem)", "Tensor(int64[1], by pow)", "Tensor(float64[4, 6], by detach)"]
+    x[0] = 1
+    assert repr(x) == "Tensor(float64[4, 6], by setitem)"
+
+
 def test_a_number_is_formatted_as_one() -> None:
     assert f"{Tensor(2.5) * 2:.2f} {Tensor([1.0])}" == "5.00 Tensor(float32[1])"
     with pytest.raises(TypeError):
