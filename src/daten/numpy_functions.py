@@ -19,6 +19,7 @@ from caten.frontend import operator_library
 from caten.frontend.numpy_signatures import Unknown
 
 from . import array_api, library_calls
+from .array_api.data_types import dtype_object
 from .tensor import Tensor, apply, one, product, tensor
 from .tracing import ACTIVE
 
@@ -318,7 +319,7 @@ def _like(name: str) -> Callable[..., Tensor]:
     def function(a: Tensor, *value: Any, dtype: Any = None, shape: Any = None, **_: Any) -> Any:
         if shape is not None:
             raise Unknown
-        return getattr(xp, name)(a, *value, dtype=dtype)
+        return getattr(xp, name)(a, *value, dtype=None if dtype is None else dtype_object(dtype))
     return function
 
 
@@ -353,6 +354,16 @@ def fill_diagonal(a: Tensor, val: Any, wrap: bool = False) -> None:
     a[...] = one("fill_diagonal", a, val)
 
 
+def expand_dims(a: Tensor, axis: int | Sequence[int]) -> Tensor:
+    """New axes of extent 1, at one position or several of the result."""
+    at = [axis] if isinstance(axis, int) else list(axis)
+    places = {n + a.ndim + len(at) if n < 0 else n for n in at}
+    if len(places) < len(at) or not places <= set(range(a.ndim + len(at))):
+        raise IndexError(f"new axes of {a!r} are at different positions of the result, not at {axis}")
+    extents = iter(a.shape)
+    return a.reshape([1 if n in places else next(extents) for n in range(a.ndim + len(at))])
+
+
 def put(a: Tensor, ind: Any, v: Any, mode: str = "raise") -> None:
     """Change elements by their numbers."""
     at = tensor(np.asarray(ind)).reshape(-1) if not isinstance(ind, Tensor) else ind.reshape(-1)
@@ -373,7 +384,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "reshape": reshape, "ravel": lambda a: a.reshape(-1), "transpose": _transposed, "squeeze": squeeze,
     "permute_dims": _transposed, "swapaxes": _swapped, "moveaxis": lambda a, source, destination: xp.moveaxis(
         a, source, destination),
-    "expand_dims": lambda a, axis: xp.expand_dims(a, axis), "copy": lambda a, order="K": Tensor(a),
+    "expand_dims": expand_dims, "copy": lambda a, order="K": Tensor(a),
     "broadcast_to": lambda array, shape: xp.broadcast_to(
         tensor(array), shape if isinstance(shape, tuple) else (shape,)),
     "broadcast_arrays": lambda *args: tuple(xp.broadcast_arrays(*map(tensor, args))),

@@ -301,9 +301,11 @@ class Tensor:
                                  f"{f': {close}' if close else ''}")
         return lambda *others, **attributes: apply(name, self, *others, **attributes)
 
-    def transpose(self, *axes: int) -> Tensor:
-        """The tensor with its axes in the order `axes`; without `axes`, in reverse order."""
-        return one("transpose", self, axes=axes or tuple(range(self.ndim))[::-1])
+    def transpose(self, *axes: Any) -> Tensor:
+        """The tensor with its axes in the order `axes`, numbers or one tuple of them; without `axes`, in reverse
+        order."""
+        order = tuple(axes[0]) if len(axes) == 1 and isinstance(axes[0], Sequence) else axes
+        return one("transpose", self, axes=order or tuple(range(self.ndim))[::-1])
 
     def swapaxes(self, axis1: int, axis2: int) -> Tensor:
         """The tensor with two axes exchanged."""

@@ -34,7 +34,8 @@ MOVED: dict[str, Callable[[Any], Any]] = {
     "split": lambda x: np.split(x, 2, axis=-1), "split at": lambda x: np.split(x, [1, 2]), "array_split": lambda x: np.array_split(x, 3, axis=1), "hstack": lambda x: np.hstack([x, x]),
     "vstack": lambda x: np.vstack([x, x[0]]), "stack": lambda x: np.stack([x, x], axis=1), "concatenate": lambda x: np.concatenate([x, A], axis=0), "reshape": lambda x: np.reshape(x, (2, -1)),
     "transpose": np.transpose, "swapaxes": lambda x: np.swapaxes(x, 0, 1), "moveaxis": lambda x: np.moveaxis(x, 0, 1), "ravel": np.ravel, "squeeze": lambda x: np.squeeze(x[None]),
-    "expand_dims": lambda x: np.expand_dims(x, 1), "flip": lambda x: np.flip(x, 1), "roll": lambda x: np.roll(x, 1, axis=1), "repeat": lambda x: np.repeat(x, 2, axis=1),
+    "expand_dims": lambda x: np.expand_dims(x, 1), "new axes": lambda x: np.expand_dims(x, (0, -1)), "transpose by a tuple": lambda x: x.transpose((1, 0)),
+    "ones_like": lambda x: np.ones_like(x, dtype="int32"), "full_like": lambda x: np.full_like(x, 2.5, dtype=np.float64), "flip": lambda x: np.flip(x, 1), "roll": lambda x: np.roll(x, 1, axis=1), "repeat": lambda x: np.repeat(x, 2, axis=1),
     "tile": lambda x: np.tile(x, 2), "broadcast_to": lambda x: np.broadcast_to(x, (2, 3, 4)), "take": lambda x: np.take(x, [0, 2], axis=1), "a range": lambda x: x[range(2)],
     "take_along_axis": lambda x: np.take_along_axis(x, np.argsort(A, axis=1), axis=1), "pad": lambda x: np.pad(x, ((0, 1), (2, 0))), "pad edges": lambda x: np.pad(x, 1, mode="edge"),
     "tril": np.tril, "tri": lambda x: x[:, :3] + (1 - np.tri(3, dtype=x.dtype)) * -1e10, "diagonal": np.diagonal, "copy": np.copy, "nonzero": lambda x: np.nonzero(x > 0)}
