@@ -92,6 +92,15 @@ def test_a_bound_of_a_minimum_bounds_its_operands(condition: str, is_inside: boo
     assert accesses.is_inside(Context.of(program).inside(loop).given(guarded.cond), stmt.value, Var("N", "i64")) == is_inside
 
 
+def test_a_product_that_is_a_number_bounds_indices() -> None:
+    """An array of N · M rows is read as one of 42."""
+    (text,) = read("(loop P (buffer X f32 (N M K) (0 1 2) in) (buffer Y f32 (42 K) (0 1) inout) (size N) (size M) (size K) (ensure 1 (= (* N M) 42)) "
+                   "(check 1 \"rows\") (kernel k (for i 0 42 1 serial (for j 0 K 1 serial (setf (aref Y i j) (aref X (floordiv i M) (mod i M) j))))))")
+    program = resolve(text)
+    assert isinstance(program, LoopProgram)
+    verify(program)
+
+
 def test_what_a_loop_writes_is_forgotten_in_its_own_bounds_and_nothing_else_matters() -> None:
     n, i = Aref("n", (), "i64"), Var("i", "i64")
     elsewhere, itself = Setf(Aref("y", (i,), "f32"), Const(1.0, "f32")), Setf(n, index(0))

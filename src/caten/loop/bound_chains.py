@@ -84,14 +84,13 @@ class _Chain:
         as for rows that are read from the last to the first."""
         for atom in form.atoms():
             match atom:
-                case Op(fn="floordiv", args=(a, d)) if not isinstance(d, Const) and is_integer(atom.dtype):
+                case Op(fn="floordiv", args=(a, d)) if is_integer(atom.dtype):
                     sign, by, whole = form.coefficient(atom), self.known.linear(d), self.known.linear(a)
-                    if sign == Linear({}, -1):
-                        most = (form + of_atom(atom)).shifted(1).times(by).shifted(-1)
-                        return self.proves(by.shifted(-1)) and self.proves(most - whole)
-                    if sign == Linear({}, 1):
-                        least = (form - of_atom(atom)).times(by)
-                        return self.proves(by.shifted(-1)) and self.proves(least + whole)
+                    rest = form - of_atom(atom).times(sign)
+                    at_least = (rest.shifted(1).times(by).shifted(-1) - whole if sign == Linear({}, -1) else
+                                rest.times(by) + whole if sign == Linear({}, 1) else None)
+                    if at_least is not None and self.proves(by.shifted(-1)) and self.proves(at_least):
+                        return True
         return False
 
     def _by_factors(self, form: Linear) -> bool:

@@ -243,9 +243,17 @@ class Valuation(ABC):
                 corners = (low * a, low * b, high * a, high * b)
                 low, high = min(corners), max(corners)
             if len(m) > 1:
-                high = min(high, self._ceiling(m, high))
+                number = self._numbers_of_products().get(m)
+                low, high = (low, min(high, self._ceiling(m, high))) if number is None else (number, number)
             lo, hi = (lo + c * low, hi + c * high) if c > 0 else (lo + c * high, hi + c * low)
         return lo, hi
+
+    def _numbers_of_products(self) -> dict[Monomial, int]:
+        """The products that are known to be a number: an array of N · M rows is read as one of 42."""
+        return self._of_facts("numbers of products", lambda: {
+            m: c.linear.constant // -k for clause in self.clauses if len(clause.alternatives) == 1
+            for c in clause.alternatives[0] if c.equal and len(c.linear.terms) == 1
+            for m, k in c.linear.terms.items() if len(m) > 1 and c.linear.constant % k == 0})
 
     def _ceiling(self, m: Monomial, high: int) -> int:
         """An upper bound for a product that may be as large as `high`: ⌊(M + 7) / 8⌋ · N ≤ M · N."""
