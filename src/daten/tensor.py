@@ -33,6 +33,11 @@ OTHERWISE = {**dict.fromkeys(("sum", "prod", "cumsum", "cumprod"), (("bool",), "
 COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
 POWER_BITS = 6                  # of an exponent of integers: from 64 on, only powers of 0, 1 and -1 fit into 64 bits
 
+# Methods of NumPy's arrays whose axis, or second argument, may be left out, where the operators of the library with
+# these names mean something else.
+OF_ARRAYS = frozenset(("clip", "cumprod", "cumsum", "dot", "nonzero", "repeat", "take"))
+ALONG_AXES = frozenset(("cumprod", "cumsum", "take"))           # of them, those that mean the same with an axis
+
 
 class Tensor:
     """A lazy array: its elements are computed when they are needed. `Tensor([[1.0, 2.0]])` makes one from numbers. With
@@ -155,9 +160,10 @@ class Tensor:
         run([self._ref])
         return self
 
-    def item(self) -> Any:
-        """The only element, as a Python number. ValueError if there are several."""
-        return self.numpy().item()
+    def item(self, *at: int) -> Any:
+        """The only element, or the one at an index, as a Python number; one index counts in row-major order. ValueError
+        if there are several elements, IndexError beyond them."""
+        return self.numpy().item(*at)
 
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers."""
@@ -293,7 +299,12 @@ class Tensor:
         return one("logical_not" if self._ref.dtype == "bool" else "bitwise_not", self)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """Each operator of caten's library is a method: `x.softmax(axis=1)`."""
+        """Each operator of caten's library is a method: `x.softmax(axis=1)`. Methods that NumPy's arrays have, too, do
+        what they do there: `x.cumsum()` is one of all elements."""
+        if name in OF_ARRAYS:
+            return lambda *others, **named: (
+                apply(name, self, *others, **named) if name in ALONG_AXES and named.keys() == {"axis"} else
+                self._numpy.of_arrays(getattr(np, name), (self, *others), named))
         if name.startswith("_") or operator_library.find(name) is None:
             known = [] if name.startswith("_") else [*vars(Tensor), *[e.name for e in operator_library.entries()]]
             close = did_you_mean(name, known)
@@ -321,6 +332,11 @@ class Tensor:
     def ravel(self) -> Tensor:
         """All elements along one axis, in row-major order."""
         return self.reshape(-1)
+
+    def flatten(self) -> Tensor:
+        """All elements along one axis, in row-major order, as a tensor of its own. The operator `flatten` of the
+        library keeps two axes: `daten.apply("flatten", x)`."""
+        return self.ravel().copy()
 
     @staticmethod
     def apply(name: str | Path, *inputs: Any, **attributes: Any) -> Any:

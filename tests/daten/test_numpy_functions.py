@@ -180,3 +180,21 @@ def test_einsum_of_many_arrays_is_contracted_in_pairs_with_gradients(subscripts:
 def test_extents_that_differ_in_einsum_of_many_arrays_are_refused() -> None:
     with pytest.raises(ValueError, match="'j'"):
         np.einsum("ij,jk,kl->il", *[Tensor(np.ones((3, 4)))] * 3)
+
+
+@pytest.mark.parametrize("call", ["x.cumsum()", "x.cumsum(axis=1)", "x.cumprod(axis=-1)", "x.repeat(2)", "x.repeat(2, axis=1)", "x.take([0, 2])",
+                                  "x.take([0, 2], axis=1)", "x.dot(x.T)", "x.clip(min=0)", "x.clip(None, 1)", "x.clip(-1, 1)", "x.flatten()", "x.nonzero()[1]",
+                                  "x.item(3)", "x.item(1, 2)"])
+def test_methods_mean_what_those_of_arrays_mean(call: str) -> None:
+    a = np.arange(6, dtype=np.float32).reshape(2, 3) - 2
+    got, wanted = (np.asarray(eval(call, {"x": x})) for x in (Tensor(a), a))
+    np.testing.assert_array_equal(got, wanted)
+    assert got.shape == wanted.shape
+
+
+def test_assigning_to_a_flattened_tensor_leaves_the_other() -> None:
+    x = Tensor(np.zeros((2, 2), np.float32))
+    flat = x.flatten()
+    flat[0] = 1
+    assert x.numpy().sum() == 0
+    assert flat.tolist() == [1, 0, 0, 0]

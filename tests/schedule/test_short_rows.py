@@ -126,3 +126,10 @@ def of_numpy(body: str, X: np.ndarray, s: np.ndarray, b: np.ndarray) -> np.ndarr
     given = {"X": X.astype(np.float64), "s": s.astype(np.float64), "b": b.astype(np.float64), "np": np}
     exec("def f(X, s, b):\n" + "\n".join(f"    {line}" for line in body.splitlines()), given)
     return given["f"](given["X"], given["s"], given["b"])
+
+
+def test_rows_at_indices_that_are_read_are_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A layer norm of rows of a table: an index for each row would be an array, of whose elements nothing is known."""
+    monkeypatch.setenv("CATEN_STRICT", "1")
+    text = spec(LAYERNORM).replace('"s{float}[M]"', '"k{int32}[M]"').replace("X{float}[M N]", "W{float}[20 N]").replace("D = X -", "X = W[k]\nD = X -")
+    assert any(isinstance(n, Vref) for n in scheduled(text).walk())

@@ -7,7 +7,7 @@ from ...core.expr import Const, Expr, Op, Var
 from ...core.program import Buffer
 from ...frozen import frozen
 from ...loop.effects import reads
-from ...loop.statements import Aref, For, LoopProgram
+from ...loop.statements import Aref, For, Let, LoopProgram
 from ...mathematics.elementary.elementary_table import FORMS
 from ..analysis.classify import Chain, chain_of, contiguous_loop, is_compute_bound, is_gathered, outermost, stored
 from ..analysis.loop_queries import loops_in, mentions, trip_count
@@ -33,8 +33,8 @@ class RowPasses:
     """Loops over rows (`outside`) around loops that each pass once over a row of `length` elements. `gathers`: would
     outer-loop vectors read memory that is not contiguous? `few_rows`: are the loops inside short, by their constant
     trip counts? `stored_between`: does a pass store what a later one reads? `running`: do all passes store
-    running totals, and little else? `contiguous`: is each access contiguous along a row, or the same for all of it?
-    `in_cache`: are all arrays local ones?"""
+    running totals, and little else? `contiguous`: is each access contiguous along a row, or the same for all of it, at
+    indices that are not computed for the row? `in_cache`: are all arrays local ones?"""
 
     lanes: int
     outside: tuple[Axis, ...]
@@ -161,12 +161,14 @@ def _match_passes(program: LoopProgram, chain: Chain, context: PlanContext, boun
     written = {ref.buffer for ref in stored(chain)}
     between = any(reads(loop) & written for loop in inner[1:])
     compute_bound = is_compute_bound(chain.body)
+    refs = [(ref, loop.name) for loop in inner for ref in loop.unique() if isinstance(ref, Aref)]
+    of_row = {s.name for s in chain.body if isinstance(s, Let)}         # an index would be one of several in an array
     return RowPasses(_lanes(chain, context), axes_of(chain), str(inner[0].hi), compute_bound, stored_between=between,
                      running=not compute_bound and all(map(running_totals, inner)),
-                     in_cache=not any(isinstance(program.buffers.get(ref.buffer), Buffer) for loop in inner
-                                      for ref in loop.unique() if isinstance(ref, Aref)),
-                     contiguous=not any(is_gathered(program, ref, loop.name) for loop in inner
-                                        for ref in loop.unique() if isinstance(ref, Aref)))
+                     in_cache=not any(isinstance(program.buffers.get(ref.buffer), Buffer) for ref, _ in refs),
+                     contiguous=not any(is_gathered(program, ref, loop) or of_row & {name for i in ref.index
+                                                                                     for name in i.variables}
+                                        for ref, loop in refs))
 
 
 def match_outer_loop(program: LoopProgram, chain: Chain, context: PlanContext) -> RowPasses:
