@@ -137,7 +137,9 @@ def test_the_vectors_are_filters_where_pixels_would_leave_lanes_empty(machine: s
     before = windows(machine, dtype)
     after = scheduled(before)
     (copy,) = [step for step in taken(after).steps if step[0] == "specialize" and step[3] == "v"]
-    assert {"(<= 12 C)", "(<= (* H W) 2048)"} <= {show_condition(part) for part in parts_of(copy[2])}
+    conds = {show_condition(part) for part in parts_of(copy[2])}
+    assert "(<= (* H W) 2048)" in conds
+    assert any(c.startswith("(or (<= 12 C) (and (<= 6 C) ") for c in conds), conds
     packed = [step for step in taken(after).steps if step[0] == "stage" and step[2] == "X" and isinstance(step[-1], tuple)]
     assert [step[6:] for step in packed] == [(("yvi", "pv"), ("xvi", "qv"))]              # with their halo, each once
     assert_same(before, after, MANY if nightly else FEW if machine == "avx512" else FEW[:1])

@@ -20,6 +20,7 @@ FILTERS = 64                    # of a panel if threads share the filters of a c
 FEW_PIXELS = 1024               # most pixels of such a convolution
 DEEPER = 2                      # times the depth of the sum: tiles across edges of the image are added slowly
 MANY_CHANNELS = 12              # fewest for sums that are so long that the results may be transposed
+FEWEST_CHANNELS = 6             # where that saves a tenth of the products
 PANEL_FILTERS = 128             # of which the packed block fits L2; half of them if threads share the panels
 LINES = 2                       # of an image in a tile of pixels
 FEWEST_PIXELS = 8               # with fewer, loading the filters takes as long as the products
@@ -120,9 +121,11 @@ def filters_in_vectors(p: Product, context: PlanContext) -> Version:
     work = _rounded(filters, plan.filters, plan.lines * plan.width, _tiles(line, column, plan))
     others = [_rounded(filters, other.rows, other.lines * other.width, _tiles(line, column, other))
               for other in (tall, *([_wider(tall)] if tall.lines % 2 == 0 else []))]
-    many = (at_least(channels, MANY_CHANNELS), at_least(filters, 2 * panel if context.uses_threads else plan.filters),
+    many = (at_least(filters, 2 * panel if context.uses_threads else plan.filters),
             area_at_most(line, column, MOST_PIXELS))
-    cond = decided(both(*many, *[("<=", work, other) for other in others]))
+    clearly = [("<=", ("*", work, "10"), ("*", other, "9")) for other in others]
+    enough = ("or", at_least(channels, MANY_CHANNELS), both(at_least(channels, FEWEST_CHANNELS), *clearly))
+    cond = decided(both(*many, enough, *[("<=", work, other) for other in others]))
     if cond is False:
         raise NotApplicable("there are few channels or filters, many pixels, or tiles of pixels cover the image better")
     return Version(plan, None if cond is True else cond, "v")
