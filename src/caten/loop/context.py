@@ -135,13 +135,15 @@ class Context(Valuation):
 
     def _with_decided_extrema(self, forms: Iterable[Linear]) -> Context:
         """With what quotients and remainders in the bounds of a loop are inside it, where it is known which operand a
-        maximum is: k mod max(N, 1) = k mod N, since the loop has iterations. Simplified statements have that form."""
+        maximum in the divisor is: k mod max(N, 1) = k mod N, since the loop has iterations. Simplified statements have
+        that form."""
         context = self
         for atom in dict.fromkeys([a for form in forms for a in form.atoms()]):
-            if isinstance(atom, Op) and atom.fn in ("mod", "floordiv") and any(_is_extremum(n) for n in atom.unique()):
-                decided = canonical(self._decided(atom))
-                if decided is not atom:
-                    context = context._assuming(((Constraint(of_atom(atom) - self.linear(decided), equal=True),),))
+            match atom:
+                case Op("mod" | "floordiv", (a, divisor)) if any(map(_is_extremum, divisor.unique())):
+                    decided = canonical(atom.replace(args=(a, self._decided(divisor))))
+                    if decided is not atom:
+                        context = context._assuming(((Constraint(of_atom(atom) - self.linear(decided), equal=True),),))
         return context
 
     def _decided(self, e: Expr) -> Expr:
