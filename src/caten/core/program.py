@@ -12,6 +12,7 @@ from .node import Node, kept_property
 from .text import Text, flat, form_of
 
 T = TypeVar("T", bound=Node)
+FREE_MASKS_BYTES = 64           # vectors of so many bytes have masks in registers of their own, for all elements
 
 
 class Param(Node):

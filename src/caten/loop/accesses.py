@@ -7,7 +7,7 @@ from ..core.dtypes import is_integer
 from ..core.expr import Const, Expr, Op, Var, index
 from ..core.node import Node
 from ..frozen import frozen
-from .affine import Linear, canonical, of_atom
+from .affine import Linear, canonical, linear, of_atom
 from .context import Context
 from .effects import reads
 from .integer_sets import Constraint
@@ -181,3 +181,18 @@ def is_outside(context: Context, position: Expr, extent: Expr) -> bool:
 
 
 __all__ = ["LANE", "Access", "Ref", "accesses", "below", "is_inside", "is_outside", "lane_of", "reading"]
+
+
+def stride_in(expr: Expr, name: str) -> int | None:
+    """The constant stride of `expr` in the variable `name`; None if it is not constant.
+
+    (+ (* 8 i) j) grows by 8 in i; (* i i) and (aref I i) by no constant.
+    """
+    stride = 0
+    for monomial, factor in linear(expr).terms.items():
+        match monomial:
+            case (Var(name=n),) if n == name:
+                stride = factor
+            case _ if any(name in atom.variables for atom in monomial):
+                return None
+    return stride

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 
 from ..core.dtypes import DTYPES
 from ..core.expr import Const, Expr, Op, Var
-from ..loop.accesses import conjuncts
-from ..loop.affine import linear
+from ..core.program import FREE_MASKS_BYTES
+from ..loop.accesses import conjuncts, stride_in
 from ..loop.statements import Aref, For, Incf, Let, Setf
 from .c_scope import View
 
@@ -21,7 +21,6 @@ MACRO = """#ifdef __clang__
 #define CT_WHOLE_VECTORS
 #endif
 """
-FREE_MASKS_BYTES = 64               # vectors of so many bytes have masks in registers of their own
 CHEAP = frozenset(("add", "sub", "mul", "neg", "max", "min", "fmax", "fmin", "fma", "abs"))
 MOST_STRIDE = 4                     # elements that are loaded as a longer vector
 
@@ -68,8 +67,5 @@ def _stride(ref: Aref, name: str, view: View | None) -> int | None:
         return 0
     if moving != [view.order[-1] if view is not None and view.order else len(ref.index) - 1]:
         return None
-    terms = {m: k for m, k in linear(ref.index[moving[0]]).terms.items() if any(name in atom.variables for atom in m)}
-    match list(terms.items()):
-        case [((Var(),), int() as stride)] if 1 <= stride <= MOST_STRIDE:
-            return stride
-    return None
+    stride = stride_in(ref.index[moving[0]], name)
+    return stride if stride is not None and 1 <= stride <= MOST_STRIDE else None

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from ..core.expr import Expr, Op, Var, index, number
 from ..core.node import substitute
 from ..core.unique_names import Names
-from ..loop.accesses import conjuncts
+from ..loop.accesses import conjuncts, stride_in
 from ..loop.affine import canonical
 from ..loop.dependence import obstacle_to_parallel
 from ..loop.statements import Aref, For, If, Let, Local, LoopProgram, Stmt, is_const
@@ -24,7 +24,6 @@ from .analysis.loop_queries import (
     mentions,
     reads_memory,
     refusal,
-    stride_in,
     writes,
 )
 from .loop_names import renamed

@@ -11,10 +11,11 @@ from ...core.node import substitute
 from ...core.program import Scalar
 from ...frozen import frozen
 from ...loop import effects
+from ...loop.accesses import stride_in
 from ...loop.affine import canonical
 from ...loop.context import Context
 from ...loop.statements import ZERO, Aref, For, If, LoopProgram, Setf, Stmt, Vref, is_const
-from .loop_queries import context_at, largest, mentions, reads_memory, replaced, stride_in, trail, use_count, writes
+from .loop_queries import context_at, largest, mentions, reads_memory, replaced, trail, use_count, writes
 
 
 @frozen

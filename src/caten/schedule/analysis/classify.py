@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from ...core.expr import Expr, Op
 from ...core.program import Buffer
 from ...frozen import frozen
-from ...loop.accesses import conjuncts
+from ...loop.accesses import conjuncts, stride_in
 from ...loop.statements import Aref, For, If, Incf, Local, LoopProgram, Setf, Stmt, statements_in
 from ...mathematics.elementary.elementary_table import FORMS
-from .loop_queries import mentions, stride_in, trip_count
+from .loop_queries import mentions, trip_count
 
 
 @frozen

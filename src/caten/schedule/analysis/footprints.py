@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 from ...core.expr import Const, Expr, Var
 from ...core.node import Node, substitute
+from ...loop.accesses import stride_in
 from ...loop.affine import canonical
 from ...loop.effects import reads
 from ...loop.statements import Aref, For, If, Stmt, is_const
-from .loop_queries import stride_in
 
 Span = tuple[Expr, Expr]              # least and greatest index
 Use = tuple[list[For], Aref]          # the loops around an access, outermost first, and the access

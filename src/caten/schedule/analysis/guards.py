@@ -6,12 +6,12 @@ from functools import reduce
 from ...core.dtypes import is_complex, is_float
 from ...core.expr import Expr, Op, Var, number
 from ...core.node import substitute
-from ...loop.accesses import conjuncts
+from ...loop.accesses import conjuncts, stride_in
 from ...loop.affine import canonical
 from ...loop.context import Context, ends_in_failure
 from ...loop.statements import Aref, For, If, Incf, Let, Local, Ref, Setf, Stmt, Vref
 from .access_bounds import is_shown_inside
-from .loop_queries import mentions, reads_memory, stride_in
+from .loop_queries import mentions, reads_memory
 
 
 def below(index: Expr, bound: Expr, context: Context) -> tuple[Expr, ...]:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from ...core.expr import Expr, Op, Var, index
 from ...core.node import substitute
 from ...frozen import frozen
+from ...loop.accesses import stride_in
 from ...loop.affine import canonical
 from ...loop.statements import Aref, For, is_const
 from ..normalize import normal
-from .loop_queries import mentions, stride_in
+from .loop_queries import mentions
 
 SUM = Var(" sum", "i64")              # no loop has this name
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...core.expr import Const, Expr, number
+from ...loop.accesses import stride_in
 from ...loop.context import Context
 from ...loop.dependence import carried_dependence
 from ...loop.statements import Aref, For, Setf, Stmt
-from .loop_queries import stride_in
 
 
 def obstacle_to_one_to_one(ref: Aref, axes: Sequence[For], extents: Sequence[Expr], context: Context) -> str | None:

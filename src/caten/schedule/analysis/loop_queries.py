@@ -4,10 +4,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ...core.expr import Const, Expr, Op, Var
+from ...core.expr import Const, Expr, Op
 from ...core.node import Node, kept
 from ...errors import CatenError, did_you_mean, error
-from ...loop.affine import canonical, linear
+from ...loop.affine import canonical
 from ...loop.context import Context
 from ...loop.statements import Aref, For, If, Incf, Kernel, Local, LoopProgram, Ref, Setf, Stmt, Transpose, Vref
 
@@ -213,21 +213,6 @@ def use_count(node: Any, buffer: str) -> int:
     """The number of occurrences of an array in a statement or a list of them."""
     roots: Iterable[Node] = node if isinstance(node, tuple) else (node,)
     return sum(1 for root in roots for n in root.walk() if isinstance(n, Aref | Vref) and n.buffer == buffer)
-
-
-def stride_in(expr: Expr, name: str) -> int | None:
-    """The constant stride of `expr` in the variable `name`; None if it is not constant.
-
-    (+ (* 8 i) j) grows by 8 in i; (* i i) and (aref I i) by no constant.
-    """
-    stride = 0
-    for monomial, factor in linear(expr).terms.items():
-        match monomial:
-            case (Var(name=n),) if n == name:
-                stride = factor
-            case _ if mentions(monomial, (name,)):
-                return None
-    return stride
 
 
 def largest(expr: Expr) -> int | None:

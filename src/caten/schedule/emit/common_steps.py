@@ -226,10 +226,15 @@ def vectorize_sum(draft: Draft, total: Aref, lanes: int, k: str, context: PlanCo
     outer, lane = made.outer, made.inner
     sums = draft.stage(outer, total.buffer, "partial", "register", lane)
     use_fma(draft, outer, total, context)
-    if any(isinstance(n, If) for n in draft.loop(lane).body):
+    vectorize_padded(draft, outer, lane, sums)
+
+
+def vectorize_padded(draft: Draft, outer: str, lane: str, *sums: Staged) -> None:
+    """Vectorise the lanes of a loop that was split with `pad`, and of its partial sums. Only the last vector has a
+    mask."""
+    if any(isinstance(n, If) for n in draft.loop(lane).body) and trip_count(draft.loop(outer)) != 1:
         draft.take("vectorize", draft.partition(outer).copies[lane])
-    for name in (lane, *sums.over(lane)):
-        draft.take("vectorize", name)
+    vectorize_tile(draft, "", lane, *sums)
 
 
 def stage_partial_sums(draft: Draft, outer: str, buffer: str, loops: tuple[str, ...], tree: bool) -> Staged:

@@ -1,15 +1,15 @@
-"""Steps for rows that several loops pass over in turn."""
+"""Steps for rows: those that several loops pass over in turn, and short ones that are replaced."""
 from __future__ import annotations
 
 from ...loop.effects import reads
-from ...loop.statements import If, Vref
+from ...loop.statements import Vref
 from ..analysis.classify import Chain, chain_of, outermost, stored
-from ..analysis.loop_queries import mentions, trip_count
+from ..analysis.loop_queries import mentions
 from ..draft import Draft
 from ..plans.maps import OuterLoopVectors, RowsInPlace
 from ..plans.plan import PlanContext
 from ..plans.row_passes import RowPrefetch, RowsAtOnce
-from .common_steps import pad_masked, unroll_and_jam, use_fma, vectorize_masked, vectorize_tile
+from .common_steps import pad_masked, unroll_and_jam, use_fma, vectorize_masked, vectorize_padded, vectorize_tile
 from .vector_loops import vectorize_outer_loop
 
 
@@ -54,10 +54,7 @@ def _in_masked_vectors(draft: Draft, loop: str, lanes: int, context: PlanContext
     results."""
     sums = [ref for ref in stored(chain_of(draft.loop(loop))) if not mentions(ref, (loop,))]
     outer, lane = pad_masked(draft, loop, lanes, context)
-    tiles = [draft.stage(outer, ref.buffer, "partial", "register", lane) for ref in sums]
-    if any(isinstance(n, If) for n in draft.loop(lane).body) and trip_count(draft.loop(outer)) != 1:
-        draft.take("vectorize", draft.partition(outer).copies[lane])
-    vectorize_tile(draft, "", lane, *tiles)
+    vectorize_padded(draft, outer, lane, *[draft.stage(outer, ref.buffer, "partial", "register", lane) for ref in sums])
     for ref in sums:
         use_fma(draft, outer, ref, context)
 

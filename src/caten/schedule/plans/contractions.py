@@ -28,7 +28,19 @@ from .convolutions import (
 )
 from .packed_products import packed, small_batch, small_product
 from .parameters import Parameter
-from .plan import Axis, NestKind, NotApplicable, Plan, PlanContext, Version, axes_of, both, decided, nonempty
+from .plan import (
+    Axis,
+    NestKind,
+    NotApplicable,
+    Plan,
+    PlanContext,
+    Version,
+    axes_of,
+    both,
+    decided,
+    nonempty,
+    version_if,
+)
 from .product import (
     SMALL_BATCH,
     VECTORS,
@@ -215,11 +227,9 @@ def _streamed(p: Product, context: PlanContext, block: int) -> Version:
     if not shared:                              # few rows compute too little while short pieces of rows are fetched
         large = ("or", large, both(at_most(rows, register_rows(context.machine) - 1), at_least(columns, STREAM_COLUMNS),
                                    _larger_than(summed, columns, _l1_elements(context.machine, p.dtype))))
-    cond = decided(both(at_least(summed, STREAM_SUM), large, at_least(rows, few), at_most(rows, most)))
-    if cond is False:
-        raise NotApplicable("the right operand fits a cache, the sum is short, or there are too few rows or too many")
-    plan = StreamedGemm(STREAM_TILE, width, p.lanes, STREAM_DEPTH, block // width)
-    return Version(plan, None if cond is True else cond, "w")
+    cond = both(at_least(summed, STREAM_SUM), large, at_least(rows, few), at_most(rows, most))
+    return version_if(StreamedGemm(STREAM_TILE, width, p.lanes, STREAM_DEPTH, block // width), cond, "w",
+                      "the right operand fits a cache, the sum is short, or there are too few rows or too many")
 
 
 def few_columns_transposed(p: Product, context: PlanContext) -> Version:

@@ -11,7 +11,7 @@ from typing import Any
 from ...frozen import frozen
 from .packed_products import AHEAD, DEPTH, outer_depth, panel_rows_of, trip_count_of, unrolls_inner
 from .parameters import Parameter
-from .plan import Axis, NotApplicable, Plan, PlanContext, Version, both, decided
+from .plan import Axis, NotApplicable, Plan, PlanContext, Version, both, version_if
 from .product import ROWS, VECTORS, Product, area_at_most, at_least, iterations, register_rows
 
 WIDTH = Parameter("convolution.width", (4, 8, 16), 8, what="pixels of an image line in a tile of several lines")
@@ -125,10 +125,8 @@ def filters_in_vectors(p: Product, context: PlanContext) -> Version:
             area_at_most(line, column, MOST_PIXELS))
     clearly = [("<=", ("*", work, "10"), ("*", other, "9")) for other in others]
     enough = ("or", at_least(channels, MANY_CHANNELS), both(at_least(channels, FEWEST_CHANNELS), *clearly))
-    cond = decided(both(*many, enough, *[("<=", work, other) for other in others]))
-    if cond is False:
-        raise NotApplicable("there are few channels or filters, many pixels, or tiles of pixels cover the image better")
-    return Version(plan, None if cond is True else cond, "v")
+    return version_if(plan, both(*many, enough, *[("<=", work, other) for other in others]), "v",
+                      "there are few channels or filters, many pixels, or tiles of pixels cover the image better")
 
 
 def few_pixels_in_wide_tiles(p: Product, context: PlanContext) -> Version:

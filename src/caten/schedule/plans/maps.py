@@ -6,10 +6,11 @@ from typing import Any
 
 from ...core.dtypes import DTYPES, is_float
 from ...frozen import frozen
+from ...loop.accesses import stride_in
 from ...loop.effects import reads
 from ...loop.statements import Aref, Incf, LoopProgram, statements_in
 from ..analysis.classify import Chain, contiguous_loop, is_compute_bound, is_gathered, reduction, stored
-from ..analysis.loop_queries import mentions, stride_in
+from ..analysis.loop_queries import mentions
 from .parameters import Parameter
 from .plan import Axis, NestKind, NotApplicable, Plan, PlanContext, Version, axes_of, version_if
 from .reductions import BLOCK as SUM_BLOCK

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from ...core.dtypes import DTYPES, part
 from ...core.expr import Cast, Const, Op, Var
-from ...core.program import Machine
+from ...core.program import FREE_MASKS_BYTES, Machine
 from ...frozen import frozen
 from ...loop.statements import Aref, Stmt
 from ..analysis.classify import Chain
@@ -21,7 +21,6 @@ from ..analysis.loop_queries import mentions, outside_indices, trip_count
 from .parameters import Parameter
 
 MASK_BYTES = 32                 # vectors of at least this size have cheap lane masks
-ALL_MASKS_BYTES = 64            # and of this size, for elements of any type
 OF_SIZES = ("add", "sub", "mul", "floordiv")       # operators of extents; min is the rest of a block
 
 
@@ -90,13 +89,13 @@ class PlanContext:
         """Are masked loads and stores of so many lanes one instruction? With short vectors, a scalar tail is as fast.
         AVX2 has masks for elements of four bytes and more."""
         width = self.machine.vector_bytes
-        return width >= MASK_BYTES and (width >= ALL_MASKS_BYTES or lanes * 4 <= width)
+        return width >= MASK_BYTES and (width >= FREE_MASKS_BYTES or lanes * 4 <= width)
 
     @property
     def masks_are_free(self) -> bool:
         """Does a masked store take no longer than another one? Where masks have registers of their own (AVX-512); a
         masked store of AVX2 takes ten times as long."""
-        return self.machine.vector_bytes >= ALL_MASKS_BYTES
+        return self.machine.vector_bytes >= FREE_MASKS_BYTES
 
     def has_masks_for_wider_elements(self, lanes: int) -> bool:
         """Are masks of so many lanes expensive only because the elements are small? Then shorter vectors pay."""
@@ -188,11 +187,11 @@ def _number(value: Any) -> int | None:
     return None
 
 
-def version_if(plan: Plan, when: Any, ending: str) -> Version:
+def version_if(plan: Plan, when: Any, ending: str, why_not: str = "the sizes are known to be others") -> Version:
     """A plan for calls with a condition on the sizes. NotApplicable if numbers decide that it never holds."""
     left = decided(when)
     if left is False:
-        raise NotApplicable("the sizes are known to be others")
+        raise NotApplicable(why_not)
     return Version(plan) if left is True else Version(plan, left, ending)
 
 

@@ -21,7 +21,8 @@ STRIP = Parameter("rows.strip", (1, 2, 4, 8), what="vectors of columns in a stri
 
 ROWS = Parameter("rows.together", (1, 2, 4, 8), 4, what="short rows that are worked on together")
 
-CACHED_ROW_BYTES = 2048                 # of rows in local arrays, which no prefetcher needs to follow
+ROW_BYTES = 512                         # of rows that are worked on together: prefetchers follow one row better
+CACHED_ROW_BYTES = 2048                 # of those in local arrays, which are in cache
 WRITTEN_OUT = 8                         # iterations that C compilers write out
 STRIP_BYTES, MOST_VECTORS = 512, 8      # of a strip: eight cache lines in each row
 STRIPS = 4                              # so many are work for several threads
@@ -79,7 +80,7 @@ def rows_at_once(p: RowPasses, context: PlanContext) -> Version:
     if not p.contiguous or not context.masks_are_cheap(p.lanes):
         raise NotApplicable("an access is not contiguous along the rows, or masks are expensive")
     least = p.lanes
-    most = p.lanes * (CACHED_ROW_BYTES if p.in_cache else STRIP_BYTES) // context.machine.vector_bytes
+    most = p.lanes * (CACHED_ROW_BYTES if p.in_cache else ROW_BYTES) // context.machine.vector_bytes
     if p.compute_bound:                                # the rows would be the lanes
         least = least * 7 // 8 if context.masks_are_free else least * 7 // 4
     return version_if(RowsAtOnce(p.lanes, context.value(ROWS)),

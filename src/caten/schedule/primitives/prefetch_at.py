@@ -8,6 +8,7 @@ from ...core.dtypes import DTYPES
 from ...core.expr import Const, Expr, Var
 from ...core.node import Node, substitute
 from ...errors import CatenError
+from ...loop.accesses import stride_in
 from ...loop.affine import canonical
 from ...loop.statements import Aref, For, Let, LoopProgram, Prefetch, Setf, Transpose
 from ..analysis.classify import fastest_axis
@@ -22,7 +23,6 @@ from ..analysis.loop_queries import (
     reads_memory,
     refusal,
     replaced,
-    stride_in,
     trip_count,
     writes,
 )

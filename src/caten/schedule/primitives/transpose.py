@@ -7,10 +7,11 @@ from functools import partial
 from ...core.dtypes import DTYPES, is_packed
 from ...core.expr import Const, Expr, Var
 from ...core.node import substitute
+from ...loop.accesses import stride_in
 from ...loop.affine import canonical
 from ...loop.statements import Aref, For, LoopProgram, Setf, Transpose, Vref, is_const
 from ..analysis.classify import fastest_axis
-from ..analysis.loop_queries import Refusing, find, mentions, reads_memory, refusal, replaced, stride_in
+from ..analysis.loop_queries import Refusing, find, mentions, reads_memory, refusal, replaced
 from ..normalize import tidied
 from ..step_results import NOTHING, Made
 

@@ -8,7 +8,7 @@ from ...core.expr import Bitcast, Cast, Const, Expr, Op, Var, index
 from ...core.monoids import identity, is_monoid
 from ...core.node import substitute
 from ...core.unique_names import Names
-from ...loop.accesses import conjuncts
+from ...loop.accesses import conjuncts, stride_in
 from ...loop.affine import canonical
 from ...loop.context import Context
 from ...loop.dependence import obstacle_to_any_order
@@ -48,7 +48,6 @@ from ..analysis.loop_queries import (
     reads_memory,
     refusal,
     replaced,
-    stride_in,
 )
 from ..analysis.running_totals import only_accumulated, running_totals
 from ..analysis.strided_loads import apart, is_zero_without
