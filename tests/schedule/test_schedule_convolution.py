@@ -17,7 +17,7 @@ from caten.core.program import Schedule, Target
 from caten.core.text import show
 from caten.frontend.spec_files import SpecText
 from caten.loop.affine import canonical
-from caten.loop.statements import Aref, If, Incf, LoopProgram, Setf, Transpose, Vref
+from caten.loop.statements import Aref, If, Incf, Local, LoopProgram, Setf, Transpose, Vref
 from caten.options import Options
 from caten.schedule import autoscheduler, script
 from caten.schedule.analysis.loop_queries import loops_in
@@ -113,7 +113,8 @@ def test_filters_are_transposed_while_they_are_packed() -> None:
     after = scheduled(windows("avx512"))
     blocks = [n for n in after.unique() if isinstance(n, Transpose)]
     assert [(b.ref.buffer, b.ref.count, b.value.buffer, b.value.count) for b in blocks] == [
-        ("F_tile", 16, "F", 16), ("Y_part_tile", 16, "Y_part", 16), ("F_tile_2", 8, "F", 16), ("F_tile_3", 8, "F", 16)]
+        ("F_tile", 16, "F", 16), ("Y_part_tile", 16, "Y_part", 16), ("F_tile_2", 4, "F", 16), ("F_tile_3", 8, "F", 16),
+        ("F_tile_4", 8, "F", 16)]
     assert after.buffers["F"].axes == (Var("M", "i64"), canonical(Var("C", "i64") * Const(9, "i64")))
 
 
@@ -141,7 +142,8 @@ def test_the_vectors_are_filters_where_pixels_would_leave_lanes_empty(machine: s
     assert "(<= (* H W) 2048)" in conds
     assert any(c.startswith("(or (<= 12 C) (and (<= 6 C) ") for c in conds), conds
     packed = [step for step in taken(after).steps if step[0] == "stage" and step[2] == "X" and isinstance(step[-1], tuple)]
-    assert [step[6:] for step in packed] == [(("yvi", "pv"), ("xvi", "qv"))]              # with their halo, each once
+    halos = [(("yvi", "pv"), ("xvi", "qv")), (("ydi", "pd"), ("xdo", "xdi", "qd"))]       # each pixel once
+    assert [step[6:] for step in packed] == halos[:1 if machine == "neon" else 2]
     assert_same(before, after, MANY if nightly else FEW if machine == "avx512" else FEW[:1])
 
 
@@ -160,7 +162,7 @@ def test_extents_that_follow_from_sizes_choose_plans_as_sizes_do(code: str) -> N
     """H - 2 and (H + 1) // 2 are known before the nest; a halo is read as far as the last pixel needs it."""
     made = of_spec(code)
     endings = [step[3] for step in taken(made).steps if step[0] == "specialize"]
-    assert endings[:2] == ["v", "h"]
+    assert endings[:3] == ["v", "d", "h"] if "stride" not in code else ["v", "h"]
     rng = np.random.default_rng(0)
     given = {"N": 1, "C": 12, "H": 3, "W": 9, "O": 32}
     Y = np.zeros((1, 32, 1, 7) if "stride" not in code else (1, 32, 2, 5), np.float32)
@@ -174,26 +176,75 @@ def test_extents_that_follow_from_sizes_choose_plans_as_sizes_do(code: str) -> N
 
 @pytest.mark.slow
 def test_whole_tiles_of_a_known_number_of_filters_are_packed_as_of_any_number() -> None:
-    """Only the last tile of 50 filters has some beyond the edge; an image of 30 × 30 is no reason for half tiles."""
-    spec = CONV.replace("CODE", "conv2d(X, F, padding=(1, 1))").replace("[N C H W]", "[1 2 30 30]").replace("[O C 3 3]", "[50 2 3 3]")
+    """Only the last tile of 66 filters has some beyond the edge; an image of 30 × 30 is no reason for half tiles."""
+    spec = CONV.replace("CODE", "conv2d(X, F, padding=(1, 1))").replace("[N C H W]", "[1 2 30 30]").replace("[O C 3 3]", "[66 2 3 3]")
     options = Options(config=(("MARCH", "x86_64_v4"),))
     made = driver.advance(loading.load_programs(SpecText("conv.toml", spec, "toml"), options)[0], "loop", options)
     assert isinstance(made, LoopProgram)
     assert [(b.ref.buffer, b.ref.count) for b in made.unique() if isinstance(b, Transpose)] == [("F_tile", 8)]
-    data: dict[str, Any] = {"X": np.zeros((1, 2, 30, 30), np.float32), "F": np.zeros((50, 2, 3, 3), np.float32), "b": np.zeros(50, np.float32),
-            "Y": np.zeros((1, 50, 30, 30), np.float32)}
-    data["F"][49, 0] = np.arange(9).reshape(3, 3)
+    data: dict[str, Any] = {"X": np.zeros((1, 2, 30, 30), np.float32), "F": np.zeros((66, 2, 3, 3), np.float32), "b": np.zeros(66, np.float32),
+            "Y": np.zeros((1, 66, 30, 30), np.float32)}
+    data["F"][65, 0] = np.arange(9).reshape(3, 3)
     data["F"][7, 1, 1, 2] = 3
     data["X"][0, :, 29, 0], data["X"][0, 1, 7, 8] = 1, 2
-    run(made, data | {"O": 50})
-    want = np.zeros((50, 30, 30), np.float32)
-    want[49, 28:, :2] = [[7, 6], [4, 3]]
+    run(made, data | {"O": 66})
+    want = np.zeros((66, 30, 30), np.float32)
+    want[65, 28:, :2] = [[7, 6], [4, 3]]
     want[7, 7, 7] = 6
     np.testing.assert_array_equal(data["Y"][0], want)
 
 
 def test_few_registers_have_the_pixels_in_vectors() -> None:
     assert not any(step[0] == "specialize" and step[3] == "v" for step in taken(scheduled(windows("avx2"))).steps)
+
+
+EVEN = ((4, 3, 4, 16, 1), (5, 33, 3, 7, 1), (12, 9, 9, 30, 1), (16, 2, 8, 17, 1), (3, 4, 1, 1, 1))
+
+
+@pytest.mark.slice(3)
+@pytest.mark.parametrize(("machine", "dtype", "dilation", "lines"), [
+    ("avx2", "f32", 1, 2), ("avx512", "f32", 1, 4), ("avx2", "f64", 2, 2), ("avx2", "i32", 1, 2), ("avx512", "f32", 3, 4)])
+@pytest.mark.slow
+def test_few_filters_read_their_windows_in_packed_lines(machine: str, dtype: str, dilation: int, lines: int) -> None:
+    """Each line is packed once for a row of tiles, with its halo, and vectors begin wherever a window does."""
+    before = windows(machine, dtype, dilation=dilation)
+    after = scheduled(before)
+    (copy,) = [step for step in taken(after).steps if step[0] == "specialize" and step[3] == "d"]
+    assert {"(<= M 64)"} < {show_condition(part) for part in parts_of(copy[2])}
+    nest = next(loop for loop in loops_in(after) if loop.name == "cdi")
+    reads = [n for n in nest.unique() if isinstance(n, Vref) and n.buffer.startswith("X_tile")]
+    assert reads
+    assert all(n.mask is None for n in reads)
+    assert not any(isinstance(n, If) for n in nest.unique())
+    (tile,) = [n for n in after.unique() if isinstance(n, Local) and n.name == reads[0].buffer]
+    assert tile.shape[1] == Const(lines + 2 * dilation, "i64")
+    assert_same(before, after, EVEN)
+
+
+@pytest.mark.parametrize(("stride", "dilation"), [(2, 1), (3, 2)])
+def test_windows_that_begin_at_every_second_pixel_are_copied(stride: int, dilation: int) -> None:
+    assert "d" not in [step[3] for step in taken(scheduled(windows("avx2", "f32", stride, dilation))).steps if step[0] == "specialize"]
+
+
+@pytest.mark.slow
+def test_windows_of_few_filters_in_three_dimensions() -> None:
+    text = """(for n 0 N 1 serial (for o 0 M 1 serial (for z 0 D 1 serial (for y 0 H 1 serial (for x 0 W 1 serial (for c 0 C 1 serial
+ (for r 0 2 1 serial (for p 0 3 1 serial (for q 0 2 1 serial (if (and (< (- (+ y p) 1) H) (<= 0 (- (+ y p) 1)))
+ ((incf (aref Y n o z y x) (* (aref X n c (+ z r) (- (+ y p) 1) (+ x q)) (aref F o c r p q))))))))))))))"""
+    before = program(text, """(size N) (size M) (size C) (size D) (size H) (size W) (buffer X f32 (N C (+ D 1) H (+ W 1)) (0 1 2 3 4) in)
+ (buffer F f32 (M C 2 3 2) (0 1 2 3 4) in) (buffer Y f32 (N M D H W) (0 1 2 3 4) inout)""", MACHINES["avx2"])
+    after = scheduled(before)
+    assert any(step[0] == "stage" and step[5:] == ("cdi", "rd", ("ydi", "pd"), ("xdo", "xdi", "qd")) for step in taken(after).steps)
+    assert_same(before, after, ((2, 5, 3, 2, 3, 9), (1, 4, 1, 1, 4, 16)))
+
+
+@pytest.mark.slow
+def test_long_lines_of_many_channels_are_copied_in_windows() -> None:
+    """A row of tiles of 100 channels and 10,000 pixels a line would not fit a cache."""
+    made = scheduled(windows("avx2"))
+    (copy,) = [step for step in taken(made).steps if step[0] == "specialize" and step[3] == "d"]
+    (fits,) = [part for part in parts_of(copy[2]) if part[:2] == ("<=", ("*", "C", "W"))]
+    assert int(str(fits[2])) * 4 * 4 <= 524288 // 2 < (int(str(fits[2])) + 1) * 4 * 4
 
 
 @pytest.mark.slice(3)

@@ -173,14 +173,14 @@ class Tile:
 
     def _either(self, full: Edge, edge: Edge, suffix: str) -> tuple[Stmt, ...]:
         """`full` if the whole tile satisfies the conditions, else `edge`. The test is inside the axes of variable
-        extent that the conditions use, and outside the other axes. Of a known number of tiles the last may not be
-        whole; then the test is inside the axis over them, too."""
+        extent that the conditions use, and outside the other axes; there is none for single elements. Of a known number
+        of tiles the last may not be whole; then the test is inside the axis over them, too."""
         if not self.guards:
             return full(self.axes)
         around = self._choices_around()
         inner = self.axes[around:]
         whole = throughout(self.guards, inner)
-        if whole is None:
+        if whole is None or not inner:
             return edge(self.axes)
         inside = len(self.nests)
         choice = If(whole, full(inner), edge(inner))

@@ -7,14 +7,13 @@ from functools import partial
 from ...core.dtypes import is_float
 from ...core.expr import Const, Var
 from ..analysis.classify import Chain, Contraction
-from ..analysis.loop_queries import mentions
 from ..draft import Draft
 from ..plans.convolutions import ConvolutionOverFilters
 from ..plans.plan import NotApplicable, PlanContext
 from ..staging import Shared
 from ..step_results import Nest, Staged
 from .common_steps import accumulate, vectorize_edges, vectorize_loop, vectorize_masked
-from .packed_convolution import drop_edge_conditions, transpose_filters
+from .packed_convolution import drop_edge_conditions, transpose_filters, windows_over
 
 
 def emit_convolution_over_filters(draft: Draft, chain: Chain, c: Contraction, plan: ConvolutionOverFilters,
@@ -69,8 +68,7 @@ def emit_convolution_over_filters(draft: Draft, chain: Chain, c: Contraction, pl
 
 def _with_halo(c: Contraction, window: Sequence[str], tiles: dict[str, str]) -> list[Shared]:
     """The axes of the packed pixels: of each line or column of a tile, with the axis of the window over it."""
-    axes = [(inner, [w for w in window if any(mentions(i, (outer,)) and mentions(i, (w,)) for i in c.right.index)])
-            for outer, inner in tiles.items()]
+    axes = [(inner, windows_over(c, window, outer)) for outer, inner in tiles.items()]
     return [(inner, *over) if over else inner for inner, over in axes]
 
 

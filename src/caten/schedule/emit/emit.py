@@ -7,7 +7,7 @@ from typing import Any
 from ..analysis.classify import Chain, Contraction, contraction
 from ..draft import Draft
 from ..plans.contractions import StreamedGemm, UnpackedGemm
-from ..plans.convolutions import ConvolutionOverFilters, PackedConvolution
+from ..plans.convolutions import ConvolutionOverFilters, DirectConvolution, PackedConvolution
 from ..plans.gpu import ColumnsInBlocks, GroupPerRow, GroupReduction, SharedGemm, SharedTranspose, ThreadPerElement
 from ..plans.maps import OuterLoopVectors, RowsInPlace, ScalarLoops, VectorLoop
 from ..plans.packed_products import PackedGemm
@@ -27,6 +27,7 @@ from ..plans.scatters import ScatterRows
 from ..plans.transposes import BlockedTranspose, ShortAxisInside
 from . import (
     convolution_over_filters,
+    direct_convolution,
     gpu_steps,
     packed_convolution,
     packed_gemm,
@@ -42,6 +43,7 @@ OF_PRODUCTS: dict[type[Plan], Callable[[Draft, Chain, Contraction, Any, PlanCont
     SharedGemm: gpu_steps.emit_shared_gemm, PackedGemm: packed_gemm.emit_packed_gemm,
     PackedConvolution: packed_convolution.emit_packed_convolution, UnpackedGemm: unpacked_gemm.emit_unpacked_gemm,
     ConvolutionOverFilters: convolution_over_filters.emit_convolution_over_filters,
+    DirectConvolution: direct_convolution.emit_direct_convolution,
     StreamedGemm: unpacked_gemm.emit_streamed_gemm,
 }
 OF_LOOPS: dict[type[Plan], Callable[[Draft, Chain, Any, PlanContext], None]] = {

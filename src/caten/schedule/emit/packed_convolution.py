@@ -1,6 +1,7 @@
 """Steps of a packed convolution, whose register tile spans several image lines."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -43,7 +44,7 @@ def emit_packed_convolution(draft: Draft, chain: Chain, c: Contraction, plan: Pa
         draft.try_steps(("precompute", tile))               # the ReLU of the layer before
     lanes = min(plan.width, plan.lanes) if len(inside) > 1 else plan.lanes
     sums = accumulate(draft, ci, c.out.buffer, oii, *inside, how="partial", keep_conditions=True,
-                                   finish=partial(_check_epilogue, pixels=inside, lanes=lanes))
+                                   finish=partial(check_epilogue, pixels=inside, lanes=lanes))
     in_blocks = plan.transpose_left and draft.attempt(
         partial(transpose_filters, array=c.left.buffer, packed=left, summing=(ci, *window), row=oii, lanes=plan.lanes))
     if context.threads and plan.parallel_filters:
@@ -69,7 +70,7 @@ def emit_packed_convolution(draft: Draft, chain: Chain, c: Contraction, plan: Pa
         for line in lines:
             draft.take("unroll", line)
     vectorize_edges(draft, sums, inside[-1], lanes, context, *EPILOGUE)
-    vectorize_edges(draft, _setting(draft, sums, inside[0]), inside[-1], lanes, context, "store")
+    vectorize_edges(draft, only_setting(draft, sums, inside[0]), inside[-1], lanes, context, "store")
     if context.machine.has_fma and is_float(c.out.dtype):
         for name in (ci, *([copy[ci]] if ci in copy else [])):
             draft.take("contract", name)
@@ -84,13 +85,18 @@ def emit_packed_convolution(draft: Draft, chain: Chain, c: Contraction, plan: Pa
         draft.take("unroll", window[-1])
 
 
-def _setting(draft: Draft, sums: Staged, axis: str) -> Staged:
+def only_setting(draft: Draft, sums: Staged, axis: str) -> Staged:
     """The nests that set elements and add to none. (Sums at an edge are added one by one: under a mask, each load would
     wait for the store before it, of which it needs a part.) `axis`: the outermost of the tile."""
     loops = {loop.name: loop for loop in loops_in(draft.program)}
     nests = [n for n in sums.nests if axis in n.loops and n.loops[axis] in loops and not any(
         isinstance(s, Incf) for s in loops[n.loops[axis]].walk())]
     return replace(sums, nests=tuple(nests))
+
+
+def windows_over(c: Contraction, window: Sequence[str], outer: str) -> list[str]:
+    """The axes of the window that move over the lines or columns of an image: those `outer` counts tiles of."""
+    return [w for w in window if any(mentions(i, (outer,)) and mentions(i, (w,)) for i in c.right.index)]
 
 
 def transpose_filters(draft: Draft, array: str, packed: Staged, summing: tuple[str, ...], row: str, lanes: int) -> None:
@@ -125,7 +131,7 @@ def _tile_pixels(draft: Draft, c: Contraction, plan: PackedConvolution) -> tuple
     return (*others[:-1], yo, xo), (yi, xi)
 
 
-def _check_epilogue(draft: Draft, sums: Staged, pixels: tuple[str, ...], lanes: int) -> None:
+def check_epilogue(draft: Draft, sums: Staged, pixels: tuple[str, ...], lanes: int) -> None:
     """Raise NotApplicable or the error of a step if an epilogue cannot be vectorised."""
     trial = draft.on(draft.program)
     for nest in sums.usual_nests(*EPILOGUE):

@@ -19,6 +19,7 @@ from ..analysis.classify import Chain, contiguous_loop, contraction
 from ..analysis.loop_queries import mentions
 from .convolutions import (
     convolution,
+    few_filters,
     few_pixels,
     few_pixels_in_wide_tiles,
     filters_in_vectors,
@@ -398,5 +399,5 @@ PRODUCTS = NestKind(
     "products", "Contractions of two arrays: GEMM, GEMV, batched products, convolutions.", match_product,
     (tiny_matrix, short_dots, matrix_vector, several_rows, few_columns, few_columns_transposed,
      streamed_in_small_blocks, streamed_right, three_vectors, right_fits_cache, whole_tiles, batch_fits_cache,
-     few_rows, pointwise_convolution, small_images, small_batch, filters_in_vectors, few_pixels_in_wide_tiles,
-     few_pixels, wide_tiles, convolution, small_product, packed))
+     few_rows, pointwise_convolution, small_images, small_batch, filters_in_vectors, few_filters,
+     few_pixels_in_wide_tiles, few_pixels, wide_tiles, convolution, small_product, packed))

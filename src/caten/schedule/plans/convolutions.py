@@ -8,11 +8,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from ...core.dtypes import DTYPES
 from ...frozen import frozen
 from .packed_products import AHEAD, DEPTH, outer_depth, panel_rows_of, trip_count_of, unrolls_inner
 from .parameters import Parameter
 from .plan import Axis, NotApplicable, Plan, PlanContext, Version, both, version_if
-from .product import ROWS, VECTORS, Product, area_at_most, at_least, iterations, register_rows
+from .product import ROWS, VECTORS, Product, area_at_most, at_least, at_most, iterations, register_rows
 
 WIDTH = Parameter("convolution.width", (4, 8, 16), 8, what="pixels of an image line in a tile of several lines")
 NARROW_TILES = 4                # an image is small if a line is shorter than so many register tiles
@@ -27,6 +28,10 @@ FEWEST_PIXELS = 8               # with fewer, loading the filters takes as long 
 SPARE = 2                       # registers for what is broadcast
 MOST_PIXELS = 2048              # whose results for a panel of filters do not need much memory
 IMAGES = 4                      # whose results are kept at once: filters are packed once for all of them
+MOST_FILTERS = 64               # for which copying a window counts beside multiplying it
+FILTER_ROWS = 4                 # of a tile that reads windows in place: it loads a vector of pixels for so many
+FEWEST_REGISTERS = 16           # for two lines of these, and twice as many registers for four
+COPYING = 1                     # filters that are multiplied while a window is copied, but for the halo of the lines
 ONE_VECTOR = 125                # percent of the time that a pixel takes in a tile of one vector of pixels, not two
 USUAL_WINDOW = 3                # assumed extent of a window if it is unknown
 
@@ -69,6 +74,20 @@ class ConvolutionOverFilters(Plan):
     images: int
 
 
+@frozen
+class DirectConvolution(Plan):
+    """A convolution that copies each line of the image once for a row of tiles, not each window: a vector of pixels
+    begins wherever a window does. The register tile is `rows` (filters) × `lines` × `width` pixels. `depth`: block of
+    channels per visit of a tile. `unroll_inner`: the innermost loop of the window is fully unrolled."""
+
+    rows: int
+    lines: int
+    width: int
+    lanes: int
+    depth: int
+    unroll_inner: bool = False
+
+
 # -- planners ----------------------------------------------------------------------------------------------------------
 def pointwise_convolution(p: Product, context: PlanContext) -> Version:
     """For windows of one pixel (1 × 1 convolution): the sum runs over channels alone, so it is as deep as in a GEMM."""
@@ -104,13 +123,7 @@ def convolution(p: Product, context: PlanContext) -> Version:
 def filters_in_vectors(p: Product, context: PlanContext) -> Version:
     """For convolutions with many channels and filters, of images that tiles of pixels in the lanes of vectors would not
     cover better: 7, 14 or 28 pixels a line leave lanes empty there."""
-    if not p.is_2d or not p.has_windows or p.batch or len(p.rows) > 1 or len(p.sums) < 3:
-        raise NotApplicable("no operand is read in windows of several lines, or there are groups of filters")
-    filters, channels, (*_, line, column) = p.rows[-1], p.sums[0], p.columns
-    if not all(axis.size for axis in (filters, channels, line, column)):
-        raise NotApplicable("its extents are no sizes")
-    if p.left_along != p.sums[-1].name or any(axis.count is None for axis in p.sums[1:]):
-        raise NotApplicable("the filters do not follow each other in memory, or their extents are unknown")
+    filters, channels, line, column = _windows_of_lines(p)
     vectors, lanes = context.value(VECTORS), context.lanes([p.dtype])
     pixels = (context.machine.registers - vectors - SPARE) // vectors
     if pixels < FEWEST_PIXELS or p.lanes < lanes:
@@ -120,13 +133,34 @@ def filters_in_vectors(p: Product, context: PlanContext) -> Version:
     plan = ConvolutionOverFilters(LINES, pixels // LINES, vectors * lanes, lanes, DEEPER * tall.depth, panel, IMAGES)
     work = _rounded(filters, plan.filters, plan.lines * plan.width, _tiles(line, column, plan))
     others = [_rounded(filters, other.rows, other.lines * other.width, _tiles(line, column, other))
-              for other in (tall, *([_wider(tall)] if tall.lines % 2 == 0 else []))]
+              for other in _tall_and_wide(tall)]
     many = (at_least(filters, 2 * panel if context.uses_threads else plan.filters),
             area_at_most(line, column, MOST_PIXELS))
     clearly = [("<=", ("*", work, "10"), ("*", other, "9")) for other in others]
     enough = ("or", at_least(channels, MANY_CHANNELS), both(at_least(channels, FEWEST_CHANNELS), *clearly))
     return version_if(plan, both(*many, enough, *[("<=", work, other) for other in others]), "v",
                       "there are few channels or filters, many pixels, or tiles of pixels cover the image better")
+
+
+def few_filters(p: Product, context: PlanContext) -> Version:
+    """For few filters, with which windows are multiplied in less time than it takes to copy each, if tiles of copied
+    windows would not cover filters and image better. A row of tiles is read from half of the last private cache."""
+    filters, channels, line, column = _windows_of_lines(p)
+    tall, lanes = _windows(p, context), context.lanes([p.dtype])
+    if context.machine.registers < FEWEST_REGISTERS or not context.masks_are_cheap(lanes) or p.lanes < lanes:
+        raise NotApplicable("there are too few registers, vectors have no masks, or an operand has other elements than "
+                            "the result")
+    lines = context.machine.registers // FEWEST_REGISTERS * LINES
+    plan = DirectConvolution(FILTER_ROWS, lines, lanes, lanes, DEEPER * tall.depth, tall.unroll_inner)
+    work = _rounded(filters, plan.rows, plan.lines * plan.width, _tiles(line, column, plan))
+    others = [("+", _rounded(filters, other.rows, other.lines * other.width, _tiles(line, column, other)),
+               ("*", _tiles(line, column, other), str(COPYING * other.lines * other.width)))
+              for other in _tall_and_wide(tall)]
+    packed_lines = plan.lines + (p.sums[-2].count or 1) - 1
+    elements = context.machine.cache_bytes[-1] // 2 // DTYPES[p.dtype].bytes // packed_lines
+    few = (at_most(filters, MOST_FILTERS), area_at_most(channels, column, elements))
+    return version_if(plan, both(*few, *[("<=", work, other) for other in others]), "d",
+                      "there are many filters, long lines, or tiles of windows cover filters and image better")
 
 
 def few_pixels_in_wide_tiles(p: Product, context: PlanContext) -> Version:
@@ -164,6 +198,23 @@ def wide_tiles(p: Product, context: PlanContext) -> Version:
 
 
 # -- their parts -------------------------------------------------------------------------------------------------------
+def _windows_of_lines(p: Product) -> tuple[Axis, Axis, Axis, Axis]:
+    """The filters, channels, lines and columns of a convolution with windows of several lines, of known extents."""
+    if not p.is_2d or not p.has_windows or p.batch or len(p.rows) > 1 or len(p.sums) < 3:
+        raise NotApplicable("no operand is read in windows of several lines, or there are groups of filters")
+    filters, channels, (*_, line, column) = p.rows[-1], p.sums[0], p.columns
+    if not all(axis.size for axis in (filters, channels, line, column)):
+        raise NotApplicable("its extents are no sizes")
+    if p.left_along != p.sums[-1].name or any(axis.count is None for axis in p.sums[1:]):
+        raise NotApplicable("the filters do not follow each other in memory, or their extents are unknown")
+    return filters, channels, line, column
+
+
+def _tall_and_wide(tall: PackedConvolution) -> tuple[PackedConvolution, ...]:
+    """The plans with tiles of some lines, and of half as many."""
+    return (tall, _wider(tall)) if tall.lines % 2 == 0 else (tall,)
+
+
 def _wider(tall: PackedConvolution) -> PackedConvolution:
     """The plan with tiles of half as many lines, of twice the width."""
     return replace(tall, lines=tall.lines // 2, width=2 * tall.width)
@@ -176,7 +227,7 @@ def _rounded(filters: Axis, at_once: int, pixels: int, tiles: Any) -> Any:
     return ("*", ("*", groups, tiles), str(at_once * pixels))
 
 
-def _tiles(line: Axis, column: Axis, plan: PackedConvolution | ConvolutionOverFilters) -> Any:
+def _tiles(line: Axis, column: Axis, plan: PackedConvolution | ConvolutionOverFilters | DirectConvolution) -> Any:
     """The number of register tiles that cover an image."""
     lines, columns = [("floordiv", ("+", axis.size, str(extent - 1)), str(extent))
                       for axis, extent in ((line, plan.lines), (column, plan.width))]
