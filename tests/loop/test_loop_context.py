@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 
-from caten.core.expr import Const, Var, index
+from caten.core.expr import Const, Op, Var, index
 from caten.core.program import resolve
 from caten.core.text import read
 from caten.errors import CatenError
@@ -99,6 +99,15 @@ def test_a_product_that_is_a_number_bounds_indices() -> None:
     program = resolve(text)
     assert isinstance(program, LoopProgram)
     verify(program)
+
+
+def test_a_bound_of_a_minimum_that_is_a_factor_too_does_not_bound_its_operands() -> None:
+    """Where N · min(n, k) ≤ min(n, k) + 100 with N = 2 and n = 1, k may be 1000: 100 - (N - 1) · m falls where m rises."""
+    n, rows, k = Var("n", "i64"), Var("N", "i64"), Aref("k", (), "i64")
+    least = Op("min", (n, Op("max", (k, index(0)))))
+    known = Context({"n": (0, 1000), "N": (0, 1000)}).given(least * rows <= least + 100).given(rows >= 2)
+    assert known.proves(least <= 100)
+    assert not known.proves(k <= 100)
 
 
 def test_what_a_loop_writes_is_forgotten_in_its_own_bounds_and_nothing_else_matters() -> None:

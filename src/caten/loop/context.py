@@ -456,11 +456,13 @@ class Context(Valuation):
 
     def _of_operands(self, c: Constraint) -> list[Constraint]:
         """What a bound of a minimum or maximum says of an operand that may be any number, such as an element of an
-        array: where 1 ≤ min(n, max(k, 0)), 1 ≤ k, so that k - 1 does not wrap."""
+        array: where 1 ≤ min(n, max(k, 0)), 1 ≤ k, so that k - 1 does not wrap. Not where it is a factor, too:
+        m - N · m may fall where m rises."""
         found: list[Constraint] = []
         for m, k in c.linear.terms.items() if not c.equal else ():
             match m:
-                case (Op("min" | "max" as fn, (a, b)) as atom,) if is_integer(atom.dtype):
+                case (Op("min" | "max" as fn, (a, b)) as atom,) if (
+                        is_integer(atom.dtype) and sum(atom in product for product in c.linear.terms) == 1):
                     sides = [c.linear.replace(atom, self.linear(side)) for side in (a, b)]
                     if (fn == "min") != (k > 0):               # one of the two holds
                         sides = [side for side in sides if self.interval(side)[1] >= 0]
