@@ -110,6 +110,25 @@ def test_a_bound_of_a_minimum_that_is_a_factor_too_does_not_bound_its_operands()
     assert not known.proves(k <= 100)
 
 
+@pytest.mark.parametrize("dtype", ["i8", "i16", "i32", "i64"])
+def test_the_least_integer_divided_by_minus_one_is_itself(dtype: str) -> None:
+    """An index -k for k ≤ 0 is inside of an array only where k is not -2^63."""
+    k, zero = Aref("k", (), dtype), Const(0, dtype)
+    known, opposite = Context().given(k <= zero), Op("floordiv", (k, Const(-1, dtype)))
+    assert not known.proves(zero <= opposite)
+    assert known.given(Const(-100, dtype) <= k).proves(zero <= opposite)
+
+
+@pytest.mark.parametrize(("dtype", "mask"), [("i8", 127), ("i32", 2**31 - 1), ("i64", 2**63 - 1), ("u8", 127), ("u8", 255), ("u32", 2**32 - 1)])
+def test_a_mask_of_all_bits_but_the_sign_changes_negative_integers(dtype: str, mask: int) -> None:
+    """Where k < 100, the index k and 2^31 - 1, as of a hash, may be 2^31 - 1; it is not negative."""
+    k, limit, zero = Aref("k", (), dtype), Const(100, dtype), Const(0, dtype)
+    known, kept = Context().given(k < limit), Op("and", (k, Const(mask, dtype)))
+    assert known.proves(zero <= kept)
+    assert known.proves(kept < limit) == dtype.startswith("u")
+    assert known.given(zero <= k).proves(kept < limit)
+
+
 def test_what_a_loop_writes_is_forgotten_in_its_own_bounds_and_nothing_else_matters() -> None:
     n, i = Aref("n", (), "i64"), Var("i", "i64")
     elsewhere, itself = Setf(Aref("y", (i,), "f32"), Const(1.0, "f32")), Setf(n, index(0))

@@ -94,8 +94,8 @@ class Valuation(ABC):
             case Op(fn="shr", args=(a, b)) if 0 <= (by := _number(self.linear(b))) < DTYPES[expr.dtype].bits:
                 return self._floordiv(self.linear(a), constant(1 << by), expr)
             case Op(fn="and", args=(a, Const(value=mask))) if is_integer(expr.dtype) and mask > 0 == mask & (mask + 1):
-                if mask >= DTYPES[expr.dtype].greatest:
-                    return self.linear(a)
+                if mask >= DTYPES[expr.dtype].greatest:                       # all bits but the sign
+                    return self.linear(a) if self.interval(self.linear(a))[0] >= 0 else of_atom(canonical(expr))
                 return self._linear(Op("mod", (a, Const(mask + 1, expr.dtype))))
             case Op(fn="truncdiv" | "truncmod", args=(a, b)) if (self.interval(self.linear(a))[0] >= 0
                                                                  < self.interval(self.linear(b))[0]):
@@ -131,7 +131,8 @@ class Valuation(ABC):
         return self.linear(expr)
 
     def _floordiv(self, form: Linear, divisor: Linear, expr: Expr) -> Linear:
-        """⌊form / divisor⌋ with the multiples of a constant divisor taken out."""
+        """⌊form / divisor⌋ with the multiples of a constant divisor taken out. (The least integer divided by -1 wraps
+        to itself.)"""
         d = divisor.constant
         if not divisor.is_constant:
             return of_atom(Op("floordiv", (expression(form), expression(divisor))))
@@ -142,7 +143,7 @@ class Valuation(ABC):
         whole = Linear({m: c // d for m, c in form.terms.items() if c // d}, form.constant // d)
         rest = form.plus(whole, -d)
         if rest.is_constant:
-            return whole
+            return whole if divisor.constant > 0 else self._fitting(whole, expr)
         return self._fitting(whole + of_atom(Op("floordiv", (expression(rest), index(d)))), expr)
 
     def _extreme(self, expr: Op, a: Linear, b: Linear) -> Linear:
@@ -343,6 +344,9 @@ class Valuation(ABC):
                 least, greatest = row.least, row.greatest
                 if isinstance(atom, Cast) and is_float(atom.arg.dtype):
                     least, greatest = whole_range(atom.arg, least, greatest)
+                match atom:
+                    case Op(fn="and", args=(_, Const(value=int() as mask))) if mask >= 0:
+                        least, greatest = 0, int(mask)
                 lo, hi = self._compared().get(atom, (least, greatest))
                 lo, hi = max(lo, least), min(hi, greatest)
                 return (max(lo, row.least), min(hi, row.greatest)) if lo <= hi else (row.least, row.greatest)
