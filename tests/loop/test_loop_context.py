@@ -129,6 +129,15 @@ def test_a_mask_of_all_bits_but_the_sign_changes_negative_integers(dtype: str, m
     assert known.given(zero <= k).proves(kept < limit)
 
 
+@pytest.mark.parametrize("dtype", ["u8", "u32", "u64"])
+def test_an_unsigned_integer_is_its_absolute_value(dtype: str) -> None:
+    """It is not the greater one of k and -k, which wraps: |100| of a u8 is not 156."""
+    k = Aref("k", (), dtype)
+    known = Context().given(k <= Const(100, dtype))
+    assert known.proves(Op("abs", (k,)) <= Const(100, dtype))
+    assert not known.refutes(Op("abs", (Const(100, dtype),)) <= Const(100, dtype))
+
+
 def test_what_a_loop_writes_is_forgotten_in_its_own_bounds_and_nothing_else_matters() -> None:
     n, i = Aref("n", (), "i64"), Var("i", "i64")
     elsewhere, itself = Setf(Aref("y", (i,), "f32"), Const(1.0, "f32")), Setf(n, index(0))

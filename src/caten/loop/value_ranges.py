@@ -105,7 +105,7 @@ class Valuation(ABC):
             case Op(fn="clip", args=(a, lo, hi)) if is_integer(expr.dtype):
                 return self.linear(Op("min", (Op("max", (a, lo)), hi)))
             case Op(fn="abs", args=(a,)) if is_integer(expr.dtype):
-                return self.linear(Op("max", (a, Op("neg", (a,)))))
+                return self.linear(a if DTYPES[a.dtype].least == 0 else Op("max", (a, Op("neg", (a,)))))
             case Op(fn="min" | "max", args=(a, b)) if is_integer(expr.dtype):
                 return self._extreme(expr, self.linear(a), self.linear(b))
             case Cast(dtype, arg) if (is_integer(arg.dtype) or arg.dtype == "bool") and is_integer(dtype):
