@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from caten.core.dtypes import rounded
 from caten.core.expr import Cast, Const, Expr, Op, Var
 from caten.loop.float_ranges import float_range, whole_range
 
@@ -26,6 +27,17 @@ def number(value: float) -> Const:
 ])
 def test_ranges(expr: Expr, wanted: tuple[int, int]) -> None:
     assert whole_range(expr, -100, 100) == wanted
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32"])
+def test_what_is_rounded_to_another_type_may_leave_its_range(dtype: str) -> None:
+    """A float32 that is at most 1003 may be 1004 as a bfloat16, and one that is at least 65520 is infinite as a float16."""
+    x = Var("x", "f64")
+    for limit in [sign * size for size in (3.0, 255.0, 256.0, 1003.0, 2051.0, 65520.0, 2.0**24 + 3, 1e30) for sign in (1, -1)]:
+        for fn in ("min", "max"):
+            lo, hi = float_range(Cast(dtype, Op(fn, (x, Const(limit, "f64")))))
+            assert lo <= rounded(limit, dtype) <= hi, (limit, fn)
+    assert float_range(Cast(dtype, Op("clip", (X, number(-3.0), number(200.0))))) == (-3, 200)
 
 
 def test_random_expressions_are_in_their_ranges() -> None:

@@ -27,8 +27,9 @@ def float_range(expr: Expr) -> tuple[float, float]:
     match expr:
         case Const(value=int() | float() as value) if abs(value) <= EXACT.get(expr.dtype, EXACT_SHORT):
             return math.floor(value), math.ceil(value)
-        case Cast(arg=arg) if is_float(arg.dtype):
-            return float_range(arg)
+        case Cast(dtype, arg) if is_float(arg.dtype):          # 1003 is 1004 in bfloat16
+            (lo, hi), exact = float_range(arg), EXACT.get(dtype, EXACT_SHORT)
+            return (min(lo, exact) if lo >= -exact else -math.inf), (max(hi, -exact) if hi <= exact else math.inf)
         case Op(fn="max" | "fmax" | "min" | "fmin", args=(a, b)):
             (alo, ahi), (blo, bhi) = float_range(a), float_range(b)
             if expr.fn in ("fmax", "fmin"):                # of a NaN and a number, the number
