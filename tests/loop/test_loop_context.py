@@ -188,3 +188,12 @@ def test_maxima_in_the_bounds_of_a_loop_are_decided_inside(lo: str, hi: str, sho
     (asked,) = loop.body
     assert isinstance(asked, If)
     assert context.proves(asked.cond)
+
+
+@pytest.mark.parametrize("quotient", ["(floordiv M (max 1 N))", "(mod M (max 1 N))"])
+def test_maxima_in_what_is_known_are_decided_inside_a_loop(quotient: str) -> None:
+    """A split loop has them in its statements and no longer in its bounds."""
+    simple = quotient.replace("(max 1 N)", "N")
+    program = resolve(read(f"(loop P (size M) (size N) (size K) (buffer Y f32 (K) (0) inout) (ensure 1 (= (+ {quotient} N) K)) (check 1 \"fits\") "
+                           f"(kernel k (for i 0 (floordiv N 8) 1 serial (setf (aref Y (- (+ (* 8 i) {quotient}) {simple})) 1.0))))")[0])
+    verify(program)

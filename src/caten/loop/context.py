@@ -134,16 +134,17 @@ class Context(Valuation):
         return context
 
     def _with_decided_extrema(self, forms: Iterable[Linear]) -> Context:
-        """With what quotients and remainders in the bounds of a loop are inside it, where it is known which operand a
-        maximum in the divisor is: k mod max(N, 1) = k mod N, since the loop has iterations. Simplified statements have
-        that form."""
+        """With what the quotients and remainders in the bounds of a loop, and in what is known, are inside it, where it
+        is known which operand a maximum in the divisor is: k mod max(N, 1) = k mod N, since the loop has iterations.
+        Simplified statements have that form."""
         context = self
-        for atom in dict.fromkeys([a for form in forms for a in form.atoms()]):
-            match atom:
-                case Op("mod" | "floordiv", (a, divisor)) if any(map(_is_extremum, divisor.unique())):
-                    decided = canonical(atom.replace(args=(a, self._decided(divisor))))
-                    if decided is not atom:
-                        context = context._assuming(((Constraint(of_atom(atom) - self.linear(decided), equal=True),),))
+        divided = [a for form in forms for a in form.atoms() if _divides_by_extremum(a)]
+        for atom in dict.fromkeys([*divided, *[a for clause in self.clauses for a in clause.divided]]):
+            assert isinstance(atom, Op)
+            a, divisor = atom.args
+            decided = canonical(atom.replace(args=(a, self._decided(divisor))))
+            if decided is not atom:
+                context = context._assuming(((Constraint(of_atom(atom) - self.linear(decided), equal=True),),))
         return context
 
     def _decided(self, e: Expr) -> Expr:
@@ -516,6 +517,11 @@ def _is_extremum(e: Node) -> bool:
     return isinstance(e, Op) and e.fn in ("min", "max") and is_integer(e.dtype) and e.lanes == 1 and len(e.args) == 2
 
 
+def _divides_by_extremum(e: Expr) -> bool:
+    """Is it a quotient or remainder by what has a maximum or minimum?"""
+    return isinstance(e, Op) and e.fn in ("mod", "floordiv") and any(map(_is_extremum, e.args[1].unique()))
+
+
 def ends_in_failure(stmts: tuple[Stmt, ...]) -> bool:
     """True if a list of statements never reaches its end."""
     return bool(stmts) and (isinstance(stmts[-1], Fail)
@@ -559,17 +565,18 @@ def _not_false(possible: tuple[Alternative, ...]) -> tuple[Alternative, ...]:
 
 
 def _clause(alternatives: tuple[Alternative, ...]) -> Clause:
-    atoms: set[Expr] = set()
+    atoms: dict[Expr, None] = {}                         # in order, so that proofs do not depend on hashes
     stack = [a for alternative in alternatives for c in alternative for a in c.linear.atoms()]
     while stack:
         atom = stack.pop()
         if atom not in atoms:
-            atoms.add(atom)
+            atoms[atom] = None
             if not isinstance(atom, Aref | Vref):   # not its index
                 stack.extend([n for n in atom.children if isinstance(n, Expr)])
     wide = len(alternatives) == 1 and all(c.linear.constant > GREATEST_SIZE and all(len(m) > 1 for m in c.linear.terms)
                                           for c in alternatives[0])
-    return Clause(alternatives, NOTHING.union(*[reads(a) for a in atoms]), frozenset(atoms), wide)
+    return Clause(alternatives, NOTHING.union(*[reads(a) for a in atoms]), frozenset(atoms), wide,
+                  tuple([a for a in atoms if _divides_by_extremum(a)]))
 
 
 def _factors(context: Context, count: Linear) -> tuple[Expr, ...]:

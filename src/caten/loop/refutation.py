@@ -45,12 +45,13 @@ Range = tuple[int, int]
 @frozen
 class Clause:
     """At least one alternative (a conjunction) holds. `buffers`: the memory in it. `atoms`: its atoms and their
-    operands."""
+    operands. `divided`: those that divide by what has a maximum or minimum."""
 
     alternatives: tuple[Alternative, ...]
     buffers: frozenset[str]
     atoms: frozenset[Expr]
     is_wide: bool = False          # a bound on products, for proofs about overflow only
+    divided: tuple[Expr, ...] = ()
 
 
 class Stated(Protocol):
