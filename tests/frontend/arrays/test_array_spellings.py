@@ -34,7 +34,8 @@ SAME = [
     ("X.var(axis=0)", "np.square(X - X.mean(axis=0, keepdims=True)).sum(axis=0) / M", "((X - X.mean(0, keepdims=True)) ** 2).mean(axis=0)"),
     ("np.outer(u, v)", "u[:, None] * v"), ("np.zeros((M, N))", "np.full((M, N), 0.0)", "np.zeros(shape=X.shape)", "np.zeros_like(X)"),
     ("np.arange(N)", "np.arange(0, N)", "np.arange(0, N, 1)", "np.arange(stop=N, start=0)"), ("sum([X, Y, X])", "X + Y + X"),
-    ("np.roll(X, 1, axis=0)", "np.roll(X, (1,), (0,))"), ("np.pad(v, 1)", "np.pad(v, (1, 1))", "np.pad(v, ((1, 1),), mode='constant', constant_values=0)"),
+    ("np.roll(X, 1, axis=0)", "np.roll(X, (1,), (0,))"), ("np.pad(v, 1)", "np.pad(v, (1, 1))", "np.pad(v, ((1, 1),), mode='constant', constant_values=0)", "np.pad(v, (1,))", "np.pad(v, ((1,),))"),
+    ("np.pad(X, ((1, 1), (2, 2)))", "np.pad(X, ((1,), (2,)))"), ("np.pad(X, ((1, 2), (1, 2)))", "np.pad(X, ((1, 2),))", "np.pad(X, (1, 2))"),
 ]
 TEXTS = [
     ("X.reshape(-1)[:1]", None),

@@ -231,16 +231,17 @@ def _part(b: Builder, x: Array, axis: int, start: Expr, count: Expr) -> Array:
 
 
 def widths_of(b: Builder, written: Any, rank: int, extent: Any) -> list[tuple[Expr, Expr]]:
-    """The widths of np.pad: a number, a pair for all axes, or a pair for each. `extent`: reads one."""
-    if not isinstance(written, tuple | list):
-        return [(extent(written), extent(written))] * rank
-    if len(written) == 2 and not any(isinstance(part, tuple | list) for part in written):
-        return [(extent(written[0]), extent(written[1]))] * rank
-    if len(written) == 1 and rank != 1:
-        written = [written[0]] * rank
-    if len(written) != rank or any(not isinstance(part, tuple | list) or len(part) not in (1, 2) for part in written):
+    """The widths of np.pad: a number or a pair for all axes, or for each axis a pair, or a number in a list. `extent`:
+    reads one."""
+    parts = written if isinstance(written, tuple | list) else [written]
+    if not any(isinstance(part, tuple | list) for part in parts):
+        parts = [parts]
+    if len(parts) == 1:
+        parts = [*parts] * rank
+    lengths = {len(part) if isinstance(part, tuple | list) else 0 for part in parts}
+    if len(parts) != rank or not (lengths <= {1} or lengths <= {2}):
         b.fail("E322", f"the widths of np.pad are a number, a pair, or a pair for each of {rank} axes",
                "((before, after), …)")
-    return [(extent(part[0]), extent(part[-1])) for part in written]
+    return [(extent(part[0]), extent(part[-1])) for part in parts]
 
 
