@@ -293,7 +293,20 @@ def test_what_is_no_python(code: str) -> None:
     assert refusal(code, "python").startswith("E243 ")
 
 
-@pytest.mark.parametrize("code", ["f = lambda x: f(x)\nreturn f(X)", "def f(x):\n    return f(x)\nreturn f(X)", "R = " + "(" * 60 + "X" + ")" * 60 + "".join([" + X"] * 3000)])
+@pytest.mark.parametrize(("code", "expected"), [
+    ("f = lambda x: f(x)\nreturn f(X)", ["E233 1:15 this lambda calls itself"]), ("def f(x):\n    return f(x)\nreturn f(X)", ["E233 2:12 f calls itself"]),
+    ("def f(x, n):\n    return x if n == 0 else f(x, n - 1)\nreturn f(X, 9_999)", ["E233 2:29 f calls itself"]),
+    ("def f(x):\n    return g(x)\ndef g(x):\n    return 1 + f(x)\nreturn f(X)", ["E233 2:12 g calls f calls g", "E233 4:16 f calls g calls f"])])
+def test_functions_that_call_themselves_without_end(code: str, expected: list[str]) -> None:
+    """Where the stack ends decides which of two functions is named first."""
+    assert refusal(code, "python") in [f"{each}: this recursion has no end, or is too deep | write a loop" for each in expected]
+
+
+def test_a_recursion_that_ends_is_none_of_them() -> None:
+    evaluated(SIGNATURE, "def f(x, n):\n    return x if n == 0 else f(x, n - 1) + 1\nreturn f(X, 9)", lang="python")
+
+
+@pytest.mark.parametrize("code", ["R = " + "(" * 60 + "X" + ")" * 60 + "".join([" + X"] * 3000)])
 def test_what_nests_too_deeply(code: str) -> None:
     assert refusal(code, "python")[:4] in ("E239", "E243")
 

@@ -80,6 +80,7 @@ class PythonExpressions:
                  generated: Callable[[ast.Call], Any]) -> None:
         self.builder, self.source, self.scope, self.run, self.generated = builder, source, scope, run, generated
         self.steps = 0
+        self.running: list[UserFunction] = []           # functions of the body, the innermost last
         self.handlers = HANDLERS
 
     def at(self, node: ast.AST) -> Builder:
@@ -504,7 +505,23 @@ class PythonExpressions:
         if len(args) > len(names) or set(given) != set(names) or twice:
             self.fail(node, "E322", f"{function.name} takes {len(names)} arguments, not {len(args) + len(keywords)}",
                       f"{function.name}({', '.join(names)})")
-        return self.run(function, given)
+        self.running.append(function)
+        try:
+            return self.run(function, given)
+        except RecursionError:
+            self._refuse_recursion(node)
+            raise
+        finally:
+            self.running.pop()
+
+    def _refuse_recursion(self, node: ast.Call) -> None:
+        """E233 if the function that is called here runs already: not its expressions are nested, but its calls."""
+        *callers, function = self.running
+        starts = [n for n, caller in enumerate(callers) if caller.body is function.body]
+        if starts:
+            names = [f.name for f in self.running[starts[-1]:]]
+            chain = " calls ".join(names if len(names) > 2 else [function.name, "itself"])
+            self.fail(node, "E233", f"{chain}: this recursion has no end, or is too deep", "write a loop")
 
     def function(self, node: ast.Lambda) -> UserFunction:
         return self.defined(node, "this lambda", node.body)
