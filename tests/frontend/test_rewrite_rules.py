@@ -70,6 +70,24 @@ def test_a_rule_that_is_not_well_formed_is_refused(text: str, message: str) -> N
     assert all(d.place is not None and d.place.line > 6 for d in refused.value.diagnostics)
 
 
+SQUARE = RULE.replace('["x{float}[N]", "a{float}[]"]', '["x{float}[N M]"]').replace("y{float}[N]", "y{float}[N M]").replace("a * x", "-x")
+
+
+@pytest.mark.parametrize(("code", "needed"), [("return -x.T", r"\(= M N\)"), ("return -x[1:]", r"\(= \(max \(- N 1\) 0\) N\)")])
+def test_a_replacement_of_another_shape_is_refused(code: str, needed: str) -> None:
+    written = OPERATOR + SQUARE + f'replacement = "{code}"\n'
+    with pytest.raises(CatenError, match=rf"E024: this replacement needs {needed}, which does not follow") as refused:
+        rules(written)
+    (found,) = refused.value.diagnostics
+    assert found.place is not None
+    assert found.place.line == len(written.splitlines())
+    assert "'y' of the shape [N M]" in found.hint
+
+
+def test_a_rule_may_state_what_its_replacement_needs() -> None:
+    assert len(rules(OPERATOR + SQUARE + 'replacement = "return -x.T"\nrequirements = ["N = M"]\n')) == 1
+
+
 def test_faults_of_patterns_are_those_of_bodies() -> None:
     with pytest.raises(CatenError, match=r"s\.toml:12:\d+: E\d+: .*'z'"):
         rules(OPERATOR + RULE.replace("a * x", "a * z") + CALL)

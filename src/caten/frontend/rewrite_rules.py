@@ -17,12 +17,16 @@ from typing import Any
 
 from ..core.dtypes import DTYPES
 from ..core.expr import Cast, Const, Expr, Op, Var, number, read_atom
+from ..core.program import Require
 from ..core.scalars import BY_SPELLING
-from ..core.text import Atom, Form, flat, read_forms
+from ..core.text import Atom, Form, flat, form_of, read_forms
 from ..errors import CatenError, Diagnostic, Place, did_you_mean, error
 from ..frozen import frozen
+from ..loop.context import Context
 from ..loop.statements import ZERO, Address, ExternCall, If, is_const
+from .arrays.handles import spelled
 from .composite import Composite, Declared, named
+from .op import OpProgram
 from .signature import Signature, Written, declare, dtype_of, identifier
 from .spec_files import SpecText, shown
 from .toml_positions import Locations, Path
@@ -78,6 +82,18 @@ def _rule(table: dict[str, Any], path: Path, places: Locations, source: SpecText
         call = read_call(table["call"], where, composite)
         return WrittenRule(composite, _where_needed(call, composite), table.get("library", ""))
     return WrittenRule(composite, replace(composite, code=table["replacement"], where=where), table.get("library", ""))
+
+
+def check_conditions(replacement: Composite, pattern: OpProgram, made: OpProgram) -> None:
+    """E024 if the shapes in a replacement fit only under conditions that do not follow from those of its pattern."""
+    known = Context.of(pattern)
+    for needed in [r.cond for r in made.all(Require) if not known.proves(r.cond)]:
+        output = replacement.tensor(replacement.outputs[0])
+        assert output is not None
+        raise error("E024", f"this replacement needs {flat(form_of(needed))}, which does not follow from the rule",
+                    replacement.where(0),
+                    hint=f"it has to make '{output.name}' of the shape {spelled(output.shape)}; requirements = […] "
+                         f"states what holds for the sizes")
 
 
 def _where_needed(call: ExternCall, composite: Composite) -> ExternCall | If:

@@ -28,7 +28,7 @@ from .generic_signature import INFERRED, attributes
 from .instances import Asked, instances_of
 from .lowered_body import Lowered
 from .op import Body, OpProgram, Rewrite
-from .rewrite_rules import WrittenRule, written_rules
+from .rewrite_rules import WrittenRule, check_conditions, written_rules
 from .signature import Written, declare, identifier
 from .spec_files import SpecText, check_text, decode, inside, read_file, shown
 from .toml_positions import Locations, Path, locate
@@ -256,7 +256,9 @@ class _Specs(Callees):
         pattern = op(rule.pattern, self._lower(rule.pattern))
         if isinstance(rule.replacement, ExternCall | If):
             return Rewrite(pattern, op(rule.pattern, Lowered((rule.replacement,), (), ())), rule.library)
-        return Rewrite(pattern, op(rule.replacement, self._lower(rule.replacement)), rule.library)
+        made = op(rule.replacement, self._lower(rule.replacement))
+        check_conditions(rule.replacement, pattern, made)
+        return Rewrite(pattern, made, rule.library)
 
     def lower(self, composite: Composite) -> Lowered:
         """The body of a composite. CatenError without diagnostics for what errors on record bring about."""
