@@ -120,6 +120,16 @@ def test_what_no_operator_computes_numpy_does() -> None:
         jit(lambda x: np.partition(x, 2, axis=1))(A)
 
 
+def test_true_is_greater_than_false() -> None:
+    x = np.array([[True, False], [False, False]])
+    t = Tensor(x)
+    for made, wanted in [(t.max(), x.max()), (t.min(axis=1), x.min(axis=1)), (np.max(t, axis=0), x.max(axis=0)), (np.maximum(t, t.T), np.maximum(x, x.T)),
+                         (np.argmax(t), np.argmax(x)), (t.argmin(axis=1), x.argmin(axis=1))]:
+        assert made.numpy().dtype == wanted.dtype
+        assert np.array_equal(made.numpy(), wanted)
+    assert not t.max().requires_grad
+
+
 def test_comparisons_of_whole_arrays_are_bools() -> None:
     assert np.allclose(Tensor(A), A + 1e-12) is True
     assert np.array_equal(A, Tensor(A + 1)) is False

@@ -26,6 +26,7 @@ CLASSES: dict[str, tuple[frozenset[str], str, str]] = {
     word: (frozenset(kinds.split()), name, default) for word, kinds, name, default in (
     ("dense", "bool int uint float complex", "of any type", "f32"),
     ("number", "int uint float complex", "numbers", "f32"),
+    ("ordered", "bool int uint float", "real numbers or bools", "f32"),
     ("real", "int uint float", "real numbers", "f32"),
     ("integer", "int uint", "integers", "i64"),
     ("inexact", "float complex", "floating-point or complex", "f32"),

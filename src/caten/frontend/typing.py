@@ -269,6 +269,10 @@ class Typing:
         expr = Op(fn, tuple(operands))
         return Value(expr.dtype, pos, depth, size, expr)
 
+    def monoid(self, fn: str, dtype: str) -> str:
+        """The operator that combines elements of a type where `fn` is written."""
+        return fn
+
     def choose(self, cond: Expr, yes: Term, no: Term, pos: int) -> Term:
         """`(where cond yes no)`."""
         kind = self.join([yes, no], self.words.where)

@@ -30,7 +30,8 @@ np.logical_not(J) ;; np.logical_or(Q, q) ;; np.where(X > Y, X, -Y) ;; np.where(Q
 X.astype(np.float64) + D ;; J.astype(np.float32) * X ;; (X * 5).astype(np.int32) ;; X.astype("float64") ;; Q.astype(np.float32) ;; Q.astype(int) ;; np.float64(X) ;; U.astype(np.int16) + 1
 X.sum() ;; X.sum(axis=0) ;; X.sum(1) ;; X.sum(axis=-1, keepdims=True) ;; np.sum(X, axis=(0, 1)) ;; T.sum(axis=(0, 2)) ;; T.sum(axis=(-1, 0), keepdims=True) ;; J.sum() ;; J.sum(axis=0)
 Q.sum(axis=1) ;; U.sum() ;; X.prod(axis=0) ;; J.prod(axis=1) ;; X.max() ;; X.max(axis=0) ;; np.max(X, -1) ;; np.amin(X, axis=1) ;; X.min(axis=-1, keepdims=True) ;; J.max(axis=0)
-X.mean() ;; X.mean(axis=0) ;; np.mean(X, axis=1, keepdims=True) ;; J.mean(axis=0) ;; X.var(axis=1) ;; X.std(axis=0) ;; np.var(X, ddof=1) ;; J.std() ;; Q.any(axis=0) ;; Q.all() ;; np.any(X > 0.5, axis=1)
+Q.max() ;; Q.max(axis=1) ;; np.min(Q, axis=0, keepdims=True) ;; np.maximum(Q, q) ;; np.minimum(Q, True) ;; np.maximum(Q, 2) ;; np.maximum.accumulate(Q, axis=1) ;; np.minimum.reduce(Q, 1, initial=True, where=X > 0)
+Q[X > -9].max() ;; Q[Q].min() ;; np.maximum.outer(q, q) ;; X.mean() ;; X.mean(axis=0) ;; np.mean(X, axis=1, keepdims=True) ;; J.mean(axis=0) ;; X.var(axis=1) ;; X.std(axis=0) ;; np.var(X, ddof=1) ;; J.std() ;; Q.any(axis=0) ;; Q.all() ;; np.any(X > 0.5, axis=1)
 X.argmax(axis=1) ;; np.argmin(X, axis=0) ;; np.argmax(X) ;; J.argmin(-1, keepdims=True) ;; Q.argmax(axis=1) ;; Q.argmin() ;; np.argmax(P, axis=1) ;; H.argmax(0) ;; np.where(X > 0.3, np.nan, X).argmin(axis=1)
 np.argmax(a) ;; np.all(J) ;; np.linalg.norm(X) ;; np.linalg.norm(X, axis=1) ;; X - X.max(axis=-1, keepdims=True) ;; H.sum(axis=0) ;; H + H ;; H.mean() ;; X.sum(dtype=np.float64)
 np.cumsum(X, axis=0) ;; np.cumsum(X, axis=-1) ;; X.cumsum() ;; np.cumsum(v) ;; J.cumsum(axis=1) ;; U.cumsum() ;; Q.cumsum(axis=0) ;; np.cumsum(H, axis=1) ;; J.cumsum(1, dtype=np.int32) ;; np.cumprod(X, axis=1)
@@ -69,7 +70,7 @@ STATEMENTS = [
     ("inout R f32 M N", "R[Q] = 0"), ("inout R f32 M N", "R[X > 0] = 0.5"), ("inout R f32 M N", "R[0, 1] = 5\nR[-1, 0] += 1"), ("inout R f32 M N", "R[::-1] = X"),
     ("inout R f32 M N", "np.add.at(R, I % M, X[0])"), ("inout R f32 M N", "np.maximum.at(R, (I % M, I % N), 0.5)"), ("inout R f32 M N", "np.add.at(R, (slice(None), I % N), u[:, None])"),
     ("out R i32 9", "R[...] = 0\nnp.add.at(R, U, 1)"), ("out R f32 M N", "Z = np.zeros((M, N), np.float32)\nnp.add.at(Z, [0, 1, 0], v)\nnp.multiply.at(Z, -1 - I % M, 2)\nreturn Z + X"),
-    ("inout R f32 M N", "np.minimum.at(R, (I[:, None] % M, I % N), W[:, :1])"), ("out R i32 M N", "R = J.copy()\nnp.bitwise_xor.at(R, (0, I % N), 3)"),
+    ("out R bool N", "R = q.copy()\nnp.maximum.at(R, I % N, X[0, 0] > 0)"), ("inout R f32 M N", "np.minimum.at(R, (I[:, None] % M, I % N), W[:, :1])"), ("out R i32 M N", "R = J.copy()\nnp.bitwise_xor.at(R, (0, I % N), 3)"),
     ("inout R f32 M N", "R[...] = v"), ("inout R f32 M N", "for k in range(2):\n    R[k] = v * k\n    R += 1"), ("inout R f32 M N", "R[::-2] -= 1"),
     ("inout R f32 M N", "R[1:, 1:] = X[:-1, :-1]"), ("inout R f32 M N", "R = R + 1\nR = R * R"), ("inout R f32 M N", "R -= X\nR /= 2\nR //= 0.25"),
     ("inout R f32 M N", "t = R.copy()\nR += 1\nR = R * t"), ("inout R f32 M N", "R[None, 1:] = X[None, 1:]"), ("inout R f32 M N", "R[0:2, 0] = np.array([1, 2], R.dtype)"),

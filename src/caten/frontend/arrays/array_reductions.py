@@ -13,6 +13,7 @@ from .axis_arguments import axes_of, axis_of
 from .builder import Builder
 from .elementwise_functions import apply, converted, scalar, truth
 from .handles import ONE, ZERO, Array, Indices, Operand, product_of, size_term, spelled
+from .numpy_promotion import ON_BOOLS
 from .views import expand_dims, squeeze
 
 Element = Callable[[Term], Term]
@@ -83,8 +84,7 @@ def position(b: Builder, fn: str, x: Array, axis: Any, keepdims: bool) -> Array:
     kept = [n for n in range(x.rank) if n not in axes]
     for n in axes:
         b.require(x.shape[n] > ZERO, "E321", f"axis {n} is empty: no element is the {fn}imum")
-    on_bools = {"max": "or", "min": "and"}
-    top = reduced(b, on_bools[fn] if x.dtype == "bool" else fn, x, axes, False)
+    top = reduced(b, ON_BOOLS[fn] if x.dtype == "bool" else fn, x, axes, False)
 
     def index(outer: Indices, inner: Indices) -> Term:
         flat: Expr = ZERO

@@ -22,6 +22,7 @@ def scanned(b: Builder, fn: str, x: Array, axis: Any, dtype: str | None = None) 
     element = x.at(indices)
     term = Value(dtype or x.dtype, b.pos, expr=element if dtype in (None, x.dtype) else Cast(dtype, element))
     stored = b.typing.storage(term.kind)
+    fn = b.typing.monoid(fn, stored)
     b.typing.apply(fn, [term, term], b.pos)                     # E304 if it is not defined on the type
     expr = b.typing.settle_wide(term, stored, "this running total")
     made = Array(b.define(Scan(computed(stored), axes, axes[place].name, fn, "inclusive", "up", TRUE, expr)),

@@ -24,6 +24,7 @@ def accumulate_at(b: Builder, fn: str, old: Array, written: Any, value: Operand)
     items = items_of(b, old, written)
     if any(isinstance(item, Masked) for item in items) or not any(isinstance(i, Gathered | Listed) for i in items):
         b.fail("E327", "only indices in an array are supported here yet", "Z[a:b] += value adds to a range")
+    fn = b.typing.monoid(fn, old.dtype)
     if not is_monoid(fn, old.dtype):
         b.fail("E304", f"elements of {spell(old.dtype)} cannot be combined in this way")
     shape, index_map = gathered(b, old, items, written)

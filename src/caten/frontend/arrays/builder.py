@@ -103,6 +103,7 @@ class Builder:
         inner = tuple([axis.var for axis in reduced])
         term = element(kept, inner)
         dtype = self.typing.storage(term.kind)
+        fn = self.typing.monoid(fn, dtype)
         self.typing.apply(fn, [term, term], self.pos)               # E304 if it is not defined on the type
         expr = self.typing.settle_wide(term, dtype, what)
         reduce = Reduce(computed(dtype), axes, reduced, fn, where(kept, inner), expr)

@@ -89,7 +89,9 @@ def _extreme(fn: str) -> Callable[..., Operand]:
     def make(b: Builder, x: Selected) -> Operand:
         row = DTYPES[x.dtype]
         worst: float | int = -math.inf if fn == "max" else math.inf
-        if is_whole(x.dtype):
+        if x.dtype == "bool":
+            worst = fn != "max"
+        elif is_whole(x.dtype):
             worst = row.least if fn == "max" else row.greatest
         return array_reductions.reduced(b, fn, _with(b, x, worst), None, False)
     return make

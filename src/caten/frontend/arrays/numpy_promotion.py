@@ -6,6 +6,7 @@ as a number is one of Python, and takes the type of the floats that it meets.
 """
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 from ...core.dtypes import DTYPES, computed, is_complex, is_float
@@ -13,6 +14,7 @@ from ...core.expr import Const, Expr, Op, Var
 from ...tensor.values import Read
 from ..typing import WEAK_FLOAT, WEAK_INT, Term, Typing, Value, narrowed
 
+ON_BOOLS = {"max": "or", "min": "and"}                     # True is the greater
 _KINDS = ("bool", "uint", "int", "float", "complex")      # what may be stored where: in itself, and in those after it
 
 
@@ -26,6 +28,14 @@ class NumpyTyping(Typing):
         if weak == WEAK_INT and strong == "bool":
             return "i64"
         return _promoted(a, b) or super().join_kinds(a, b, pos, what)
+
+    def apply(self, fn: str, args: Sequence[Term], pos: int) -> Term:
+        if fn in ON_BOOLS and all(arg.kind == "bool" for arg in args):
+            fn = ON_BOOLS[fn]
+        return super().apply(fn, args, pos)
+
+    def monoid(self, fn: str, dtype: str) -> str:
+        return ON_BOOLS.get(fn, fn) if dtype == "bool" else fn
 
     def stored(self, term: Term, dtype: str, what: str) -> Expr:
         """The expression in the type of an element that is assigned, which loses digits at most. E310 if NumPy calls
