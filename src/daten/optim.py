@@ -35,14 +35,16 @@ _WITH_NEXT_STEP: WeakValueDictionary[int, Tensor] = WeakValueDictionary()       
 
 
 class Optimizer(ABC):
-    """The base class of the optimizers. `parameters`: tensors that require gradients, else ValueError; `lr`: the
-    learning rate, which may be changed between steps; `steps`: the number of steps so far; `rests`: the rounding errors
-    of 16-bit parameters, by their position."""
+    """The base class of the optimizers. `parameters`: tensors that require gradients; `lr`: the learning rate, which
+    may be changed between steps; `steps`: the number of steps so far; `rests`: the rounding errors of 16-bit
+    parameters, by their position. ValueError for a parameter that requires no gradient, for a negative learning rate,
+    weight decay, momentum or eps, and for betas outside [0, 1)."""
 
     states = 0                                              # the number of state arrays for each parameter
 
     def __init__(self, parameters: Sequence[Tensor], lr: float, weight_decay: float = 0.0) -> None:
         self.parameters, self.lr, self.weight_decay = list(parameters), lr, weight_decay
+        _check_numbers(lr=lr, weight_decay=weight_decay)
         for p in self.parameters:
             if not p.requires_grad:
                 raise ValueError(f"{p!r} requires no gradient")
@@ -128,6 +130,7 @@ class SGD(Optimizer):
     def __init__(self, parameters: Sequence[Tensor], lr: float = 1e-2, momentum: float = 0.0, nesterov: bool = False,
                  weight_decay: float = 0.0) -> None:
         super().__init__(parameters, lr, weight_decay)
+        _check_numbers(momentum=momentum)
         self.momentum, self.nesterov = momentum, nesterov
         if not momentum:
             self.kept = [[] for _ in self.parameters]
@@ -154,6 +157,8 @@ class Adam(Optimizer):
     def __init__(self, parameters: Sequence[Tensor], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
                  eps: float = 1e-8, weight_decay: float = 0.0) -> None:
         super().__init__(parameters, lr, weight_decay)
+        _check_betas(betas)
+        _check_numbers(eps=eps)
         self.betas, self.eps = betas, eps
 
     def changed(self, p: Tensor, gradient: Tensor, states: list[Tensor], number: Any) -> tuple[Tensor, list[Tensor]]:
@@ -188,6 +193,7 @@ class Lion(Optimizer):
     def __init__(self, parameters: Sequence[Tensor], lr: float = 1e-4, betas: tuple[float, float] = (0.9, 0.99),
                  weight_decay: float = 0.0) -> None:
         super().__init__(parameters, lr, weight_decay)
+        _check_betas(betas)
         self.betas = betas
 
     def changed(self, p: Tensor, gradient: Tensor, states: list[Tensor], number: Any) -> tuple[Tensor, list[Tensor]]:
@@ -245,6 +251,19 @@ def clip_norm(parameters: Sequence[Tensor], greatest: float) -> Tensor:
             p.grad = p.grad * scale
     found: Tensor = norm
     return found
+
+
+def _check_numbers(**given: float) -> None:
+    """ValueError for a number that is negative or NaN."""
+    for name, value in given.items():
+        if not value >= 0:
+            raise ValueError(f"{name} is a number from 0 on, not {value}")
+
+
+def _check_betas(betas: tuple[float, float]) -> None:
+    """ValueError for decay rates of running means with which these would never forget, or grow."""
+    if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
+        raise ValueError(f"betas are two numbers from 0 on and below 1, not {betas}")
 
 
 def _number(known: dict[tuple[str, str], Tensor], like: Tensor, name: str, value: Callable[[], float]) -> Tensor:

@@ -1,12 +1,14 @@
 """Optimizers, beside their formulas in NumPy."""
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 from daten import Tensor, optim, realization
+from daten.optim import SGD, Adam, AdamW, Lion
 
 X = np.random.default_rng(5).standard_normal((6, 3))
 W = np.random.default_rng(6).standard_normal(3)
@@ -87,3 +89,16 @@ def test_gradients_are_clipped_together() -> None:
     np.testing.assert_allclose(b.grad.numpy(), [0.8])
     with pytest.raises(ValueError, match="requires no gradient"):
         optim.SGD([Tensor(1.0)])
+
+
+@pytest.mark.parametrize(("make", "message"), [
+    *[(partial(make, **{name: value}), f"{name} is a number from 0 on, not {value}") for make in (SGD, Adam, AdamW, Lion)
+      for name, value in (("lr", -1), ("lr", float("nan")), ("weight_decay", -0.1))],
+    (partial(SGD, momentum=-0.9), "momentum is a number from 0 on, not -0.9"), (partial(Adam, eps=-1e-8), "eps is a number from 0 on"),
+    *[(partial(make, betas=betas), "betas are two numbers from 0 on and below 1") for make in (Adam, AdamW, Lion)
+      for betas in ((0.9, 1.0), (-0.1, 0.9), (1.5, 0.9), (0.9, 0.99, 0.999))]])
+def test_numbers_that_no_optimizer_takes(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make([Tensor(np.ones(3, np.float32), requires_grad=True)])
+    for fitting in (SGD, Adam, AdamW, Lion):
+        fitting([Tensor(np.ones(3, np.float32), requires_grad=True)], lr=0.0)
