@@ -17,6 +17,7 @@ import numpy as np
 from caten import __version__, build_progress, diagnostic_lines, faults
 from caten.cli import array_files, atomic_files
 from caten.cli.diagnostics import Reporter
+from caten.cli.standard_streams import open_streams
 from caten.core.numpy_types import kind_of
 from caten.errors import CatenError, Diagnostic, error
 from caten.testing import archives
@@ -438,8 +439,7 @@ def main() -> NoReturn:
     diagnostic_lines.PROGRAM.append("daten")
     reporter = Reporter(format="text")
     code = OK
-    sys.stdout = sys.stdout or open(os.devnull, "w")         # noqa: SIM115   closed by the shell: else a file takes its number
-    sys.stderr = sys.stderr or open(os.devnull, "w")         # noqa: SIM115
+    open_streams()
     try:
         if COMPLETE in os.environ:
             cli.main(prog_name="daten", standalone_mode=False)
@@ -460,9 +460,12 @@ def main() -> NoReturn:
         click.echo("daten: error: there is not enough memory", err=True)
         code = FAILED
     except BrokenPipeError:
-        sys.stdout = open("/dev/null", "w")                  # noqa: SIM115   for the flush at the end of the process
+        sys.stdout = open(os.devnull, "w")                   # noqa: SIM115   for the flush at the end of the process
     except OSError as problem:
-        click.echo(f"daten: error: {problem.filename or 'stdout'}: {problem.strerror}", err=True)
+        what = problem.filename or "cannot write stdout"
+        click.echo(f"daten: error: {what}: {problem.strerror}", err=True)
+        if problem.filename is None:
+            sys.stdout = open(os.devnull, "w")               # noqa: SIM115   for the flush at the end of the process
         code = FAILED
     except Exception as problem:
         code = _internal(problem, reporter)

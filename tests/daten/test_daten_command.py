@@ -332,12 +332,15 @@ def test_a_fault_of_ours_is_reported_without_a_traceback(tmp_path: Path, capsys:
         assert "traceback.txt" in told
 
 
-def test_a_closed_stdout_is_no_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("end", "code", "said"), [
+    ("| true; exit ${PIPESTATUS[0]}", 0, ""), ("| head -1 > one; exit ${PIPESTATUS[0]}", 0, ""), (">&-", 1, "daten: error: cannot write stdout: Bad file descriptor\n"),
+    ("> /dev/full", 1, "daten: error: cannot write stdout: No space left on device\n"), (">&- 2>&- <&-", 1, "")])
+def test_a_closed_pipe_is_no_error_and_a_closed_stdout_is_one(end: str, code: int, said: str, tmp_path: Path) -> None:
+    """A reader may have seen enough; where nothing can be written, the output is lost."""
     (tmp_path / "mlp.toml").write_text(PROGRAM, "utf-8")
-    for end in (">&-", "| true; exit ${PIPESTATUS[0]}"):
-        done = subprocess.run(["bash", "-c", f"'{sys.executable}' -m daten lower mlp.toml {end}"], cwd=tmp_path, text=True, capture_output=True,
-                              env={**os.environ, "PYTHONPATH": str(ROOT / "src")}, timeout=300, check=False)
-        assert (done.returncode, done.stderr) == (0, "")
+    done = subprocess.run(["bash", "-c", f"'{sys.executable}' -m daten lower mlp.toml {end}"], cwd=tmp_path, text=True, capture_output=True,
+                          env={**os.environ, "PYTHONPATH": str(ROOT / "src")}, timeout=300, check=False)
+    assert (done.returncode, done.stderr) == (code, said)
 
 
 def test_the_command_line(tmp_path: Path) -> None:

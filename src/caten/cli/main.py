@@ -16,6 +16,7 @@ if OURS:
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
 
 from ..version import __version__  # noqa: E402   the signal handler comes first
+from .standard_streams import open_streams  # noqa: E402
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,16 +71,3 @@ def leave(code: int) -> NoReturn:
         with contextlib.suppress(OSError, ValueError):      # the boundary has handled a closed pipe
             stream.flush()
     os._exit(code)
-
-
-def open_streams() -> None:
-    """Reopen standard streams that the parent closed, so that no other file gets their numbers: stdin is empty, writing
-    to stdout fails, stderr goes to /dev/null."""
-    for number, name, mode in ((0, "stdin", os.O_RDONLY), (1, "stdout", os.O_RDONLY), (2, "stderr", os.O_WRONLY)):
-        if getattr(sys, name) is None:
-            opened = os.open(os.devnull, mode)
-            if opened != number:
-                os.dup2(opened, number)
-                os.close(opened)
-            stream = open(number, "w" if number else "r", closefd=False)  # noqa: SIM115   as long as the process
-            setattr(sys, name, stream)
