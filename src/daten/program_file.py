@@ -60,6 +60,22 @@ class GraphProgram:
         """What `[main]` sets, from arrays or tensors for the inputs. E678 where they do not fit."""
         return _Evaluation(self, self.bound(given)).run()
 
+    def _tensor(self, name: str, given: Any, declared: str) -> Tensor:
+        """An array as a tensor of the type of an input. E678 where the numbers are none of this type, rather than cut:
+        floats for integers, complex numbers for real ones, integers beyond the range."""
+        array, wanted = np.asarray(given), numpy_dtype(type_named(declared))
+        kinds = "buifc"
+        if array.size and array.dtype.kind in kinds and wanted.kind in kinds:
+            said = f"the input '{name}' has elements of type {array.dtype}, not {wanted.name}"
+            if "bifc".index(array.dtype.kind.replace("u", "i")) > "bifc".index(wanted.kind.replace("u", "i")):
+                raise error("E678", said, Place(self.file, 1, 1), hint=f"convert it: .astype('{wanted.name}')")
+            if wanted.kind in "iu" and array.dtype != wanted:
+                least, most, bounds = int(array.min()), int(array.max()), np.iinfo(wanted)
+                if least < bounds.min or most > bounds.max:
+                    raise error("E678", f"{said}, and {least if least < bounds.min else most} is out of its range",
+                                Place(self.file, 1, 1))
+        return Tensor(array, declared)
+
     def loss_of(self, given: Mapping[str, Any]) -> Tensor:
         """The loss. E678 where it is no number."""
         return self.checked_loss(self.forward(given))
@@ -79,7 +95,7 @@ class GraphProgram:
         for name, declared in self.inputs.items():
             if name not in given:
                 raise error("E678", f"the input '{name}' is missing", Place(self.file, 1, 1))
-            value = given[name] if isinstance(given[name], Tensor) else Tensor(np.asarray(given[name]), declared.dtype)
+            value = given[name] if isinstance(given[name], Tensor) else self._tensor(name, given[name], declared.dtype)
             if isinstance(value._ref.node, Leaf):
                 value._ref.node.fixed = frozenset([n for n, e in enumerate(declared.shape) if isinstance(e, int)])
             if value.ndim != len(declared.shape) or any(

@@ -353,3 +353,27 @@ def test_the_command_line(tmp_path: Path) -> None:
         assert done.returncode == code, words
         assert message in done.stderr
         assert "Traceback" not in done.stderr
+
+
+COUNTED = """[inputs]
+I = "I{int16}[M]"
+X = "X{float}[M]"
+[main]
+outputs = ["Y"]
+code = "(set Y (add I X))"
+"""
+
+
+@pytest.mark.parametrize(("name", "given", "message"), [
+    ("I", np.array([0.5, 1.7]), "the input 'I' has elements of type float64, not int16"), ("I", [1j, 2], "the input 'I' has elements of type complex128, not int16"),
+    ("I", np.array([1, 2 ** 40]), "the input 'I' has elements of type int64, not int16, and 1099511627776 is out of its range"),
+    ("I", np.array([40000], np.uint16), "40000 is out of its range"), ("X", [1j, 2], "the input 'X' has elements of type complex128, not float32"),
+    ("I", np.array([1, 2]), ""), ("I", np.array([True, False]), ""), ("X", np.array([1, 2]), ""), ("X", np.array([1.0, 2.0]), ""), ("I", [], "")])
+def test_inputs_are_not_cut_to_another_type(name: str, given: Any, message: str) -> None:
+    program = program_file.parsed(COUNTED)
+    fitting = {"I": np.zeros(len(given), np.int16), "X": np.zeros(len(given), np.float32)}
+    if message:
+        with pytest.raises(CatenError, match=message):
+            program.forward(fitting | {name: given})
+    else:
+        assert np.array_equal(program.forward(fitting | {name: given})["Y"].numpy(), np.asarray(given))
