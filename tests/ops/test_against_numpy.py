@@ -10,6 +10,7 @@ import pytest
 
 import caten
 from caten.core.numpy_types import named
+from caten.errors import CatenError
 
 rng = np.random.default_rng(11)
 
@@ -399,3 +400,11 @@ def test_alignments_of_a_target_are_counted() -> None:
         total += math.exp(sum(logs[t, 0, label] for t, label in enumerate(path))) if kept == target else 0.0
     found = caten.ops.ctc_loss(logs, np.array([target]), np.array([steps]), np.array([2]), reduction="sum")
     np.testing.assert_allclose(found, -math.log(total), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("name", "more"), [("bincount", ()), ("weighted_bincount", (np.ones(3),))])
+@pytest.mark.parametrize("outside", [-1, 3])
+def test_what_is_counted_is_the_number_of_a_bin(name: str, more: tuple[Any, ...], outside: int) -> None:
+    """A negative number is no index from the end."""
+    with pytest.raises(CatenError, match=rf"E711: {name}: .* is outside \[0, 3\)"):
+        getattr(caten.ops, name)(np.array([0, 1, outside]), *more, bins=3)

@@ -57,6 +57,7 @@ def test_a_body_that_calls_the_operator_is_told() -> None:
     ("adaptive_avg_pool2d", (IMAGE,), {"size": (0, 2)}, "min(size) >= 1"), ("resize_nearest", (IMAGE,), {"size": (0, 2)}, "min(size) >= 1"),
     ("topk", (X,), {"k": -1}, "k >= 0"), ("quantile", (X,), {"q": 1.5}, "0 <= q <= 1"), ("dropout", (KEY, X), {"p": 1.5}, "0 <= p <= 1"),
     ("bernoulli", (KEY,), {"p": 2.0}, "0 <= p <= 1"), ("randint", (KEY,), {"low": 5, "high": 2}, "low < high"), ("rfft", (X,), {"norm": "orto"}, "'ortho'"),
+    ("tensorinv", (X,), {}, "x has more than ind axes, for the rows and columns of a matrix"), ("tensorinv", (IMAGE,), {"ind": 0}, "ind > 0"),
     ("packbits", (np.ones(8, np.uint8),), {"bitorder": "bih"}, "'big' or 'little'")])
 def test_operators_of_the_library(name: str, inputs: tuple[np.ndarray, ...], attributes: dict[str, Any], said: str) -> None:
     for call in (getattr(caten.ops, name), lambda *given, **named: apply(name, *map(Tensor, given), **named)):
@@ -104,3 +105,13 @@ def pooled(x: Any) -> Any:
 def test_in_a_body_it_is_refused_at_the_call() -> None:
     with pytest.raises(CatenError, match=r"E314: max_pool2d: the attribute 'kernel' is 3, and has to be a list of 2, such as \[3, 3\]"):
         caten.op(pooled)(IMAGES)
+
+
+def test_a_fault_in_what_an_operator_calls_is_at_its_name() -> None:
+    spec = ('[composite]\nname = "One"\ninputs = ["X{float}[N]"]\noutputs = ["Y{float}[N]"]\n[implementation]\nlang = "python"\n'
+            'code = "return inverse(X.reshape((N, N))).reshape(N)"\n')
+    with pytest.raises(CatenError, match="E400") as told:
+        caten.compile(spec)
+    (found,) = told.value.diagnostics
+    assert found.place is not None
+    assert (found.place.line, found.place.column) == (2, 9)

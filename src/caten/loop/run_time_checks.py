@@ -91,7 +91,8 @@ class CheckRows:
         return f"{os.path.basename(self.file)}:{at.line}:{at.column}: " if at is not None else ""
 
     def error(self, code: str, what: str, message: str, hint: str) -> CatenError:
-        at = self.places.get(what)
+        """At the place of `what`; of what an operator that is called brings along, at the name of this one."""
+        at = self.places.get(what) or next((self.places[k] for k in self.places if k.startswith("(op ")), None)
         return error(code, message, Place(self.file, at.line, at.column) if at is not None else None, hint=hint)
 
 

@@ -21,7 +21,7 @@ from ..core.size_formula import evaluate
 from ..core.text import flat, form_of
 from ..errors import error
 from ..frontend.op import OpProgram
-from ..loop.statements import Aref, Let, Setf
+from ..loop.statements import Aref, Let, Local, Setf
 from .archives import memory
 
 POISON = {"float": np.nan, "complex": np.nan, "bool": True}
@@ -120,6 +120,8 @@ def index_limits(op: OpProgram) -> dict[str, list[Expr]]:
         for n in s.walk():
             if isinstance(n, Let):
                 names[n.name] = n.value
+            elif isinstance(n, Local):
+                extents[n.name] = n.shape
             elif isinstance(n, Setf) and isinstance(n.ref, Aref) and not n.ref.index:
                 names[n.ref.buffer] = n.value
     found: dict[str, list[Expr]] = {}
