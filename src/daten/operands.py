@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from caten.calls import dlpack
 from caten.core.dtypes import DTYPES, SPELLINGS
 from caten.core.numpy_types import numpy_dtype
 from caten.functions.call_keys import dtype_of
@@ -128,8 +129,8 @@ def leaf(data: Any, dtype: Any = None, stays: bool = False) -> Ref:
     if dtype is not None and (isinstance(data, list | tuple) or is_number(data)):
         array = np.array(data, numpy_dtype(type_named(dtype)))
     elif dtype is not None:
-        array = np.asarray(data).astype(numpy_dtype(type_named(dtype)))
-    elif (array := np.asarray(data)).dtype in WIDE and not _has_wide(data):
+        array = _array(data).astype(numpy_dtype(type_named(dtype)))
+    elif (array := _array(data)).dtype in WIDE and not _has_wide(data):
         array = array.astype(np.float32 if array.dtype == np.float64 else np.complex64)
     name = dtype_of(array)
     if name is None:
@@ -139,11 +140,21 @@ def leaf(data: Any, dtype: Any = None, stays: bool = False) -> Ref:
     return Ref(Leaf(own, name))
 
 
+def _array(data: Any) -> np.ndarray:
+    """What NumPy makes of it; of an array of bfloat16, which other libraries do not give it, by DLPack."""
+    try:
+        return np.asarray(data)
+    except TypeError:
+        if not hasattr(data, "__dlpack__"):
+            raise
+        return dlpack.array_of(data)
+
+
 def _has_wide(data: Any) -> bool:
     """Is it an array or number of 64 bits a float, or a list with one? A float of Python has no type of its own."""
     if isinstance(data, list | tuple):
         return any(type(v) is not float and _has_wide(v) for v in data)
-    return not is_number(data) and np.asarray(data).dtype in WIDE
+    return not is_number(data) and _array(data).dtype in WIDE
 
 
 def promoted(types: Sequence[str]) -> str:

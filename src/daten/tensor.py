@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 import numpy as np
 
 from caten.api import read
+from caten.calls import dlpack
 from caten.core.dtypes import DTYPES, is_float
 from caten.core.numpy_types import numpy_dtype
 from caten.errors import did_you_mean
@@ -198,9 +199,9 @@ class Tensor:
         if stream is not None or dl_device not in (None, (1, 0)):
             raise BufferError("a tensor is on the CPU, without streams")
         if copy is not False:
-            return self.numpy().copy().__dlpack__()         # what takes it may write to it
+            return dlpack.capsule_of(self.numpy().copy())         # what takes it may write to it
         try:
-            return self.numpy().__dlpack__(max_version=max_version, copy=False)        # read-only
+            return dlpack.capsule_of(self.numpy(), max_version=max_version, copy=False)        # read-only
         except (TypeError, BufferError):                    # of NumPy before 2.1, and of DLPack before 1.0
             raise BufferError("a tensor is read-only, which DLPack before 1.0 cannot say: copy it") from None
 

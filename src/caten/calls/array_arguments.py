@@ -45,7 +45,9 @@ def as_array(value: Any, argument: Argument, op: str) -> Array:
 
 def _from_dlpack(value: Any, argument: Argument) -> Array:
     import numpy as np
-    array = np.from_dlpack(value)
+
+    from .dlpack import array_of
+    array = array_of(value)
     if array.flags.writeable or argument["direction"] == "in":
         return array
     try:

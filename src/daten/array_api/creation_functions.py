@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from caten.calls import dlpack
 from caten.core.numpy_types import numpy_dtype
 
 from ..element_types import type_named
@@ -38,13 +39,13 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Tensor:
     must not change. BufferError if `copy` is False and the other library has to copy it."""
     _on_cpu(device)
     if copy is not False:
-        return Tensor(np.from_dlpack(x))
+        return Tensor(dlpack.array_of(x))
     if isinstance(x, Tensor):
         return x
     try:
-        array = np.from_dlpack(x, copy=False)
+        array = dlpack.array_of(x, copy=False)
     except TypeError:                                       # of NumPy before 2.1, and of libraries before DLPack 1.0,
-        array = np.from_dlpack(x)                           # which do not copy
+        array = dlpack.array_of(x)                           # which do not copy
     return Tensor(Ref(Leaf(array, type_named(array.dtype))))
 
 
