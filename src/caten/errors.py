@@ -107,6 +107,11 @@ def in_file_order(problems: Iterable[Diagnostic], files: Sequence[str] = ()) -> 
     return sorted(dict.fromkeys(problems), key=position)
 
 
+def amount(n: int | str, noun: str) -> str:
+    """How many: `1 input`, `2 inputs`."""
+    return f"{n} {noun}" if str(n) == "1" else f"{n} {noun}s"
+
+
 def did_you_mean(name: str, known: list[str] | tuple[str, ...]) -> str | None:
     """A hint that names the closest of `known`, or None."""
     from difflib import get_close_matches

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from caten.errors import amount
+
 from .graph import Ref, called
 from .templates import ByHand
 from .tensor import Tensor, gradients, tensor
@@ -37,8 +39,8 @@ class Func(ABC):
             found = self.backward(*[[Tensor(r) for r in refs] for refs in (before, after, seeds)])
             found = found if isinstance(found, tuple | list) else (found,)
             if len(found) != len(before):
-                raise ValueError(f"{type(self).__name__}.backward gives {len(found)} gradients for {len(before)} "
-                                 f"inputs")
+                raise ValueError(f"{type(self).__name__}.backward gives {amount(len(found), 'gradient')} for "
+                                 f"{amount(len(before), 'input')}")
             made = [tensor(np.zeros(r.shape, np.float32) if g is None else g).astype(Tensor(r).dtype)._ref
                     for r, g in zip(before, found, strict=True)]
             for n, (r, g) in enumerate(zip(before, made, strict=True)):

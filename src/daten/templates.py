@@ -16,7 +16,7 @@ from caten.core.dtypes import DTYPES, is_float
 from caten.core.expr import Expr, Var
 from caten.core.program import Buffer, GradientBody, Require, Scalar
 from caten.core.size_formula import conjuncts, evaluate
-from caten.errors import CatenError, did_you_mean, error
+from caten.errors import CatenError, amount, did_you_mean, error
 from caten.frontend import operator_library
 from caten.frontend.generic_signature import Tensor, is_value, misfit, of_call, tuples
 from caten.frontend.spec_files import SpecText
@@ -90,7 +90,7 @@ class Template:
     def sizes(self, given: Sequence[Given]) -> dict[str, int]:
         """The sizes of the operator. E675 for inputs that do not fit."""
         if len(given) != len(self.inputs):
-            raise error("E675", f"{self.name} has {len(self.inputs)} inputs, not {len(given)}",
+            raise error("E675", f"{self.name} has {amount(len(self.inputs), 'input')}, not {len(given)}",
                         hint=f"they are {', '.join(self.inputs)}")
         sizes: dict[str, int] = {}
         formulas: list[tuple[str, int, Expr]] = []              # an axis, its extent, and what it has to be

@@ -462,7 +462,7 @@ def test_an_operator_of_a_spec_with_a_gradient_by_hand() -> None:
         daten.operator(SPEC)
     with pytest.raises(CatenError, match="x has elements of type float32, not float64"):
         running(Tensor([1.0]))
-    with pytest.raises(CatenError, match="has 1 inputs, not 2"):
+    with pytest.raises(CatenError, match="has 1 input, not 2"):
         running(x, x)
 
 

@@ -60,7 +60,7 @@ STATEMENTS = [
     ("(setf pi 3)", "E226 1:7 'pi' is a constant and cannot be assigned"),
     ("(dotimes (i N) (setf (aref Y i) 0) (return Y))", "E229 1:36 (return …) may only stand at the end of a body | "
      "every output that is set is returned; leave it out"),
-    ("(setf (aref Y 0) 0) (return Y Y)", "E229 1:21 2 values are returned for 1 outputs | write (return Y), or leave it out"),
+    ("(setf (aref Y 0) 0) (return Y Y)", "E229 1:21 2 values are returned for 1 output | write (return Y), or leave it out"),
     ("(setf (aref Y 0) 0) (return A)", "E229 1:29 the returned value is not the output 'Y' | set its elements, then write (return Y) or leave it out"),
     ("(return (+ X X))", "E235 1:9 the returned value is not the output 'Y' | "
      "set its elements, then write (return Y) or leave it out"),

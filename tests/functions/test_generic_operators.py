@@ -236,7 +236,7 @@ def test_instances_that_are_refused(instance: str, message: str) -> None:
     (spec("A", "X{T}[N]", "Y{T}[N]", "Y = X", "n = 1"), "E121: the attribute 'n' has the name of the tensor or size 'N'"),
     (spec("A", "X{T}[~]", "Y{T}[~]", "Y = X", "axis"), "E121: an attribute has a name and a default"), (spec("A", "X{T}[~]", "Y{T}[~]", "Y = X", "a = 1; a = 2"), "E121.*twice"),
     (spec("A", "X{T}[N]", "Y{T}[...]", "(dotimes (i N) (setf (aref Y i) 1))", "", "lisp"), "E2"),
-    (spec("A", "X{T}[~]", "Y{T}[...]", "Y = X"), "E229: 0 values are returned for 1 outputs"), (spec("A", "X{flub}[N]", "Y{float}[N]", "Y = X"), "E105"),
+    (spec("A", "X{T}[~]", "Y{T}[...]", "Y = X"), "E229: 0 values are returned for 1 output"), (spec("A", "X{flub}[N]", "Y{float}[N]", "Y = X"), "E105"),
 ])
 def test_specs_that_are_refused(text: str, message: str) -> None:
     with pytest.raises(CatenError, match=message):

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..core.dtypes import DTYPES
-from ..errors import did_you_mean, error
+from ..errors import amount, did_you_mean, error
 from ..frozen import frozen
 from . import scalar_arguments
 
@@ -57,7 +57,7 @@ class CallSignature:
         """The values in the order of the C function, None for an output that was not given; and the sizes that were
         given. E700 for a wrong set of arguments, E713 for a wrong number of outputs."""
         if len(given) > len(self._order):
-            raise error("E700", f"{self.name} takes {len(self._order)} arguments, {', '.join(self._order)}; "
+            raise error("E700", f"{self.name} takes {amount(len(self._order), 'argument')}, {', '.join(self._order)}; "
                                 f"{len(given)} were given")
         values: dict[str, Any] = dict(zip(self._order, given, strict=False))
         sizes: dict[str, int] = {}
@@ -101,7 +101,8 @@ class CallSignature:
         elif not isinstance(outs, tuple | list):
             outs = (outs,)
         if len(outs) != len(self.outs):
-            raise error("E713", f"{self.name}: out= takes {len(self.outs)} arrays, {', '.join(self._out_names)}; "
+            raise error("E713", f"{self.name}: out= takes {amount(len(self.outs), 'array')}, "
+                                f"{', '.join(self._out_names)}; "
                                 f"{len(outs)} were given",
                         hint="a tuple gives all of them in this order, with None for one to be allocated; a dict "
                              "gives them by name")

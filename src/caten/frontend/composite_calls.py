@@ -8,7 +8,7 @@ from ..core.dtypes import DTYPES
 from ..core.expr import Const, Expr, Op, Var, index
 from ..core.node import Node, substitute
 from ..core.text import Atom, Form, Sexp, read_forms
-from ..errors import CatenError, did_you_mean
+from ..errors import CatenError, amount, did_you_mean
 from ..loop.affine import canonical
 from ..loop.statements import Let, Stmt
 from ..tensor.inlining import inlined_statements
@@ -32,7 +32,7 @@ def inline_call(f: Frame, form: Form, scope: Scope) -> list[Stmt]:
     callee = _instance(f, callee, form, scope)
     usage = f"(call {callee.name} {' '.join(t.name for t in callee.tensors)})"
     if len(form) - 2 != len(callee.tensors):
-        expected = f"{len(callee.tensors)} arguments, its inputs and then its other outputs"
+        expected = f"{amount(len(callee.tensors), 'argument')}, its inputs and then its other outputs"
         f.fail("E234", f"{callee.name} takes {expected}, not {len(form) - 2}", form.pos, f"write {usage}")
     inner = Scope()
     declare_attributes(inner, callee.attributes)

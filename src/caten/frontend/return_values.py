@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from ..core.expr import Const, Op, Var
 from ..core.text import Atom, Form, Sexp
+from ..errors import amount
 from ..loop.statements import Aref, Let, Setf, Stmt, dotimes
 from .composite import Composite, Declared, fold
 from .expressions import infer
@@ -30,7 +31,8 @@ def store_returned(f: Frame, composite: Composite, form: Sexp, outputs: Scope, s
     if len(values) == 1 and isinstance(values[0], Form) and values[0] and values[0][0] == "values":
         values = values[0][1:]
     if len(values) != len(composite.outputs):
-        f.fail("E229", f"{len(values)} values are returned for {len(composite.outputs)} outputs", form.pos,
+        f.fail("E229", f"{amount(len(values), 'value')} {'is' if len(values) == 1 else 'are'} returned for "
+                       f"{amount(len(composite.outputs), 'output')}", form.pos,
                f"write {_usage(composite)}, or leave it out")
     lets: list[Stmt] = []
     stores: list[Stmt] = []

@@ -19,7 +19,7 @@ from itertools import pairwise
 
 from ..core.expr import Const, Expr, Op, index
 from ..core.integer_arithmetic import exact
-from ..errors import CatenError, Place, error
+from ..errors import CatenError, Place, amount, error
 from ..frozen import frozen
 from .spec_files import shown
 
@@ -256,7 +256,7 @@ def apply(fn: str, args: list[Expr], place: Place) -> Expr:
     few = len(args) < (2 if fn in ("floordiv", "mod") else 1)
     if few or (fn in ("floordiv", "mod") and len(args) > 2):
         arity = "two" if fn in ("floordiv", "mod") else "one or more"
-        raise error("E112", f"'{fn}' takes {arity} operands, not {len(args)}", place)
+        raise error("E112", f"'{fn}' takes {amount(arity, 'operand')}, not {len(args)}", place)
     return reduce(lambda x, y: _fold(fn, x, y, place), args)
 
 

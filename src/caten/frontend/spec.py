@@ -15,7 +15,7 @@ from ..core.dtypes import DTYPES
 from ..core.node import Node
 from ..core.program import At, Attribute, Doc, Outputs, Require, Signature, Size, Source, Variables
 from ..core.text import flat, read_forms, show
-from ..errors import CatenError, Diagnostic, PartlyRefused, Place, error, gather, in_file_order
+from ..errors import CatenError, Diagnostic, PartlyRefused, Place, amount, error, gather, in_file_order
 from ..loop.statements import ExternCall, If
 from ..options import Instance, Options
 from ..tensor.values import Define, Named, Output
@@ -222,7 +222,8 @@ class _Specs(Callees):
         with self.functions.reading(composite):
             found = returned_types(composite, self.functions)
         if len(found) != len(composite.outputs):
-            raise error("E229", f"{len(found)} values are returned for {len(composite.outputs)} outputs",
+            raise error("E229", f"{amount(len(found), 'value')} {'is' if len(found) == 1 else 'are'} returned for "
+                                f"{amount(len(composite.outputs), 'output')}",
                         composite.where(0), hint=f"the outputs are {', '.join(composite.outputs)}: return all of them")
         shapes = {name: each for name, each in zip(composite.outputs, found, strict=True) if name in composite.inferred}
         typed = {t.name for t in composite.generic if t.word == INFERRED}

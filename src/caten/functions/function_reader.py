@@ -16,7 +16,7 @@ from types import FunctionType, ModuleType
 from typing import Any, NoReturn
 
 from .. import argument_checks
-from ..errors import CatenError, Diagnostic, Place
+from ..errors import CatenError, Diagnostic, Place, amount
 from ..frozen import frozen
 from .body_text import BodyText, place
 
@@ -186,7 +186,8 @@ def _returned(node: ast.FunctionDef, lines: _Lines) -> int | None:
             fail("E671", f"'{node.name}' is a generator, which has no kernel", lines.at(n))
     if len(found) > 1:
         counts = sorted(found)
-        fail("E671", f"'{node.name}' returns {counts[0]} values here and {counts[1]} there", lines.at(found[counts[1]]))
+        fail("E671", f"'{node.name}' returns {amount(counts[0], 'value')} here and {counts[1]} there",
+             lines.at(found[counts[1]]))
     for value in found.values():
         if not _ends_with_return(node.body):
             fail("E671", f"'{node.name}' returns a value here, and may end without one", lines.at(value),

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import CatenError, did_you_mean
+from ..errors import CatenError, amount, did_you_mean
 from . import lambda_text
 from .lambda_text import METHODS, LambdaText, module_of
 
@@ -115,7 +115,8 @@ class Lambda(LambdaText):
 
         def call(*args: Any) -> Any:
             if len(args) != len(names):
-                raise self.error("E805", f"this lambda takes {len(names)} values, not {len(args)}", node.lineno,
+                raise self.error("E805", f"this lambda takes {amount(len(names), 'value')}, not {len(args)}",
+                                 node.lineno,
                                  node.col_offset)
             return self._eval(node.body, {**env, **dict(zip(names, args, strict=True))})
         return call

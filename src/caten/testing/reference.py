@@ -14,7 +14,7 @@ from ..core.dtypes import DTYPES, part
 from ..core.numpy_types import kind_of, numpy_dtype
 from ..core.program import Attribute, Buffer, Outputs, Program, Reference, Scalar, Source, Target, Tolerance
 from ..core.unique_names import Names
-from ..errors import CatenError, Place, error
+from ..errors import CatenError, Place, amount, error
 from ..frontend.generic_signature import tuples
 from ..frontend.lambdas import reference_program
 from ..frontend.op import Body, OpProgram, in_loops
@@ -138,8 +138,8 @@ def _python(function: Lambda, op: OpProgram, arguments: Mapping[str,
     results = result if isinstance(result, (tuple, list)) and len(names) > 1 else (result,)
     if len(results) != len(names):
         raise function.error("E808",
-                             f"the test code gives {len(results)} values, {op.name} has {len(names)} outputs: "
-                             f"{', '.join(names)}")
+                             f"the test code gives {amount(len(results), 'value')}, {op.name} has "
+                             f"{amount(len(names), 'output')}: {', '.join(names)}")
     return {}, {n: _numbers(function, n, r) for n, r in zip(names, results, strict=True)}
 
 

@@ -106,7 +106,7 @@ def test_calls_fuse_with_their_callers() -> None:
 @pytest.mark.slow
 @pytest.mark.slice(2)
 @pytest.mark.parametrize(("body", "code", "message"), [
-    ("return Softmax(X, X)", "E322", "Softmax takes 1 arguments, not 2"),
+    ("return Softmax(X, X)", "E322", "Softmax takes 1 argument, not 2"),
     ("return Softmax(Z=X)", "E322", "Softmax has no input 'Z'"),
     ("return Softmax(X[0])", "E314", "has the number of axes 2, not 1"),
     ("return Softmax(X.astype(np.int32))", "E314", "has the type float, not int32"),

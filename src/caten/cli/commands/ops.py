@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from ...echo import escape
-from ...errors import Diagnostic, UsageError
+from ...errors import Diagnostic, UsageError, amount
 from ...frontend import operator_library as library
 from ...frontend.operator_library import Entry
 from ...options import Instance, Options
@@ -183,4 +183,4 @@ def listing(found: list[Entry]) -> str:
     for family, members in groupby(found, lambda entry: entry.family):
         lines += [*([""] if lines else []), f"{family}: {introductions[family]}"]
         lines += [f"  {entry.name:{width}}  {entry.documentation}" for entry in members]
-    return "".join([f"{line}\n" for line in [*lines, "", f"{len(found)} operators"]])
+    return "".join([f"{line}\n" for line in [*lines, "", amount(len(found), "operator")]])

@@ -7,7 +7,7 @@ from functools import partial
 import click
 
 from ...compiler import Warn
-from ...errors import Diagnostic, UsageError
+from ...errors import Diagnostic, UsageError, amount
 from ...options import Options
 from ...workflows.spec_folders import expanded
 from ...workflows.spec_library import SpecLibrary
@@ -100,4 +100,4 @@ def summary(results: TestResults) -> str:
         return text
     failed = [f"{r.file} ({part(sum([not c.passed for c in r.cases]), len(r.cases)) if r.cases else 'not tested'})"
               for r in files if not r.passed]
-    return f"{text} in {len(files)} files" + (f"; failed: {', '.join(failed)}" if failed else "")
+    return f"{text} in {amount(len(files), 'file')}" + (f"; failed: {', '.join(failed)}" if failed else "")

@@ -8,6 +8,7 @@ from typing import Any
 from ...core.expr import Var
 from ...core.node import Node
 from ...core.program import Buffer, Scalar, Size
+from ...errors import amount
 from ...loop.affine import canonical
 from ...tensor.values import Output
 from ..typing import WEAK_INT, Value
@@ -91,7 +92,8 @@ class ArrayScope:
         for names in (self.outputs, separate):
             if count == len(names):
                 return names
-        b.fail("E229", f"{count} values are returned for {len(self.outputs)} outputs",
+        b.fail("E229", f"{amount(count, 'value')} {'is' if count == 1 else 'are'} returned for "
+                       f"{amount(len(self.outputs), 'output')}",
                f"the outputs are {', '.join(self.outputs)}")
 
     def _output(self, b: Builder, name: str, value: Any, may_stay: bool) -> Output:

@@ -9,7 +9,7 @@ from ...core.dtypes import DTYPES
 from ...core.expr import Expr, Op, Var
 from ...core.node import substitute
 from ...core.program import Buffer, Require, Scalar, Size
-from ...errors import CatenError, did_you_mean
+from ...errors import CatenError, amount, did_you_mean
 from ...frozen import frozen
 from ...loop.affine import canonical
 from ...options import Instance
@@ -158,7 +158,7 @@ def _bound(b: Builder, callee: CalledComposite, args: Sequence[Any], keywords: M
                    did_you_mean(key, callee.inputs) or f"write {callee.usage}")
     given = dict(zip(callee.inputs, args, strict=False)) | dict(keywords)
     if len(args) + len(keywords) != len(callee.inputs) or len(given) != len(callee.inputs):
-        b.fail("E322", f"{callee.name} takes {len(callee.inputs)} arguments, not {len(args) + len(keywords)}",
+        b.fail("E322", f"{callee.name} takes {amount(len(callee.inputs), 'argument')}, not {len(args) + len(keywords)}",
                f"write {callee.usage}")
     return given
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NoReturn
 from ...core.dtypes import DTYPES, is_complex
 from ...core.dtypes import part as part_of
 from ...core.expr import Op
-from ...errors import did_you_mean, near_function
+from ...errors import amount, did_you_mean, near_function
 from ...frozen import frozen
 from ..typing import Term, Value
 from . import array_products, masked_elements
@@ -503,7 +503,8 @@ class PythonExpressions:
         twice = keywords.keys() & {*names[:len(args)]}
         given = function.defaults | dict(zip(names, args, strict=False)) | keywords
         if len(args) > len(names) or set(given) != set(names) or twice:
-            self.fail(node, "E322", f"{function.name} takes {len(names)} arguments, not {len(args) + len(keywords)}",
+            self.fail(node, "E322", f"{function.name} takes {amount(len(names), 'argument')}, not "
+                                    f"{len(args) + len(keywords)}",
                       f"{function.name}({', '.join(names)})")
         self.running.append(function)
         try:
@@ -565,7 +566,7 @@ class PythonExpressions:
         elif isinstance(target, ast.Tuple | ast.List):
             items = self.sequence(target, value)
             if len(items) != len(target.elts):
-                self.fail(target, "E229", f"{len(items)} values for {len(target.elts)} names")
+                self.fail(target, "E229", f"{amount(len(items), 'value')} for {amount(len(target.elts), 'name')}")
             for part, item in zip(target.elts, items, strict=True):
                 self.bind(part, item)
         else:

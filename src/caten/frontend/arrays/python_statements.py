@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from ...core.expr import Var
-from ...errors import CatenError, did_you_mean
+from ...errors import CatenError, amount, did_you_mean
 from ...tensor.values import Read
 from ..typing import Term, Value
 from .argument_binding import Function, described, unset
@@ -147,7 +147,8 @@ class PythonStatements:
                     items = [*items[:starred], list(items[starred:after]), *items[after:]]
                     targets = [part.value if isinstance(part, ast.Starred) else part for part in targets]
                 if len(items) != len(targets):
-                    self.expressions.fail(target, "E229", f"{len(items)} values for {len(targets)} names")
+                    self.expressions.fail(target, "E229", f"{amount(len(items), 'value')} for "
+                                                          f"{amount(len(targets), 'name')}")
                 waiting = self.scope.waiting
                 for n, (part, item) in enumerate(zip(targets, items, strict=True)):
                     self.scope.waiting = [*waiting, *items[n + 1:]]
