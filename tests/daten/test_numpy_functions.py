@@ -120,6 +120,20 @@ def test_what_no_operator_computes_numpy_does() -> None:
         jit(lambda x: np.partition(x, 2, axis=1))(A)
 
 
+def test_a_number_of_numpy_takes_the_type_of_the_tensor() -> None:
+    for dtype in (np.int32, np.float32, np.uint8):
+        for number in (np.int64(3), np.int8(3), np.uint8(3), np.bool_(True)):
+            assert (Tensor(np.ones(2, dtype)) * number).dtype == np.dtype(dtype).name
+            assert (number * Tensor(np.ones(2, dtype))).dtype == np.dtype(dtype).name
+    assert (Tensor(np.ones(2, np.float32)) * np.float64(3)).dtype == "float32"
+
+
+def test_extremes_of_nothing_are_the_identity() -> None:
+    assert Tensor(np.zeros((2, 0), np.float32)).max(axis=1).tolist() == [-np.inf, -np.inf]
+    assert Tensor(np.zeros(0, np.int32)).min().item() == 2 ** 31 - 1
+    assert Tensor(np.zeros((2, 0), np.float32)).max(axis=0).shape == (0,)
+
+
 def test_true_is_greater_than_false() -> None:
     x = np.array([[True, False], [False, False]])
     t = Tensor(x)
