@@ -31,6 +31,8 @@ def simplified(text: str) -> str:
     ("(pieces i ((pieces j ((pieces i (1.0 2.0) 5) 3.0) 1) 2.0) 2)", "(pieces i ((pieces j (1.0 3.0) 1) 2.0) 2)"),
     ("(pieces i ((+ 1.0 (pieces i (1.0 2.0) 3)) 2.0) 2)", "(pieces i ((+ 1.0 1.0) 2.0) 2)"),
     ("(pieces 3 (1.0 2.0 3.0) 2 4)", "2.0"),
+    ("(pieces (- (+ 4 1) 2) (1.0 2.0 3.0) 2 4)", "2.0"),
+    ("(pieces (+ i 1) (1.0 2.0) 2)", "(pieces (+ i 1) (1.0 2.0) 2)"),
     ("(pieces i ((pieces i (1.0 2.0) N) 3.0) 2)", "(pieces i ((pieces i (1.0 2.0) N) 3.0) 2)"),        # is N below 2?
     ("(pieces i (1.0 2.0) N)", "(pieces i (1.0 2.0) N)"),
 ])

@@ -2,6 +2,7 @@
 
     (pieces i ((pieces i (a b) 1) c) 2)                           ->      (pieces i (a b c) 1 2)
     (pieces i (a (pieces i (b c) 1)) 2)                           ->      (pieces i (a c) 2)
+    (pieces (+ 1 1) (a b) 2)                                      ->      b
 
 Only bounds that are numbers are compared. Each assignment refers to the elements before it several times, so without
 this, the formula after n assignments would have 2ⁿ parts.
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..core.expr import Const, Expr, index
+from ..loop.affine import canonical
 from .values import Pieces, Value, with_formulas
 
 ANY = -float("inf"), float("inf")
@@ -42,6 +44,8 @@ class _Walk:
 
     def pieces(self, e: Pieces, ranges: Ranges) -> Expr:
         at = self.expr(e.at, ranges)
+        if not at.variables:                            # what is put together may be taken apart again, piece by piece
+            at = canonical(at)
         first, beyond = (at.value, at.value + 1) if isinstance(at, Const) else ranges.get(at, ANY)
         if not all(isinstance(bound, Const) for bound in e.bounds):
             return Pieces(at, tuple([self.expr(arm, ranges) for arm in e.arms]), e.bounds)

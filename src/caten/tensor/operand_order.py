@@ -7,9 +7,9 @@
 The operand with more axes is first, then the one that costs more (of conditions: less); constants are last. Of two
 elements of arrays, the one whose index has the earlier axes is first (rows before columns), or the one nearer to the
 start of the array; values come before parameters, and sums before maps. What these criteria do not tell apart is
-compared by structure, the values that are read by their own formulas, and at last by the parameters that are read. The
-criteria are local, so the layers of a network, which differ in what they read, have their operands in the same order,
-and share their kernels.
+compared by structure, then the values that are read by their own formulas, then what these read by theirs, and at last
+by the parameters that are read. The criteria are local, the nearest first, so the layers of a network and the steps of
+a recurrence, which differ in what they read far back, have their operands in the same order, and share their kernels.
 
 Indices have the affine normal form instead, and conditions on axes alone stay as they are. A product or a sum that is
 rounded has the same result in either order.
@@ -17,6 +17,7 @@ rounded has the same result in either order.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..core.dtypes import is_float
@@ -143,7 +144,7 @@ class _Order:
         """Is an operand before another one, whichever is written first?"""
         criteria: tuple[Callable[[Expr], Any], ...] = (
             self.is_constant, self.axes_read, self.cost, self.axes, self.offsets, self.kind, self.variables,
-            self.outline, self.parameters)
+            *[partial(self.outline, levels=levels) for levels in range(LEVELS + 1)], self.parameters)
         for criterion in criteria:
             x, y = criterion(a), criterion(b)
             if x != y:
@@ -177,9 +178,9 @@ class _Order:
     def variables(self, e: Expr) -> int:
         return len(e.variables)
 
-    def outline(self, e: Expr) -> tuple[int, str]:
+    def outline(self, e: Expr, levels: int) -> tuple[int, str]:
         """The operator's place in the table, and a digest of the formula without the names of arrays and axes."""
-        return TABLE[e.fn] if isinstance(e, Op) else -1, self.known.without_names(e, LEVELS).digest
+        return TABLE[e.fn] if isinstance(e, Op) else -1, self.known.without_names(e, levels).digest
 
     def parameters(self, e: Expr) -> list[int]:
         return self.known.parameters_of(e, LEVELS)
