@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from caten.loop.statements import Kernel
+from caten.loop.verifier import verify
 from caten.tensor.blocks_of_rows import BLOCKS
 from caten.tensor.fused_text import fused
 from caten.tensor.lower import lower
 from caten.tensor.values import FusedKernel, reads_of
-from daten import Tensor, random, realization
+from daten import Tensor, nn, random, realization
 from daten.models.gpt2 import GPT2, Size
 from daten.tensor import apply, realize
 
@@ -126,3 +127,23 @@ def test_the_layers_of_gpt2_share_their_kernels_and_its_indices_one_check(layers
     whole = fused(program)
     checked = {r.buffer for c in whole.checks for r in reads_of(c.cond)}
     assert sum([any(d.name in checked for d in k.definitions) for k in whole.all(FusedKernel)]) == 1
+
+
+@pytest.mark.parametrize(("cell", "most"), [(nn.LSTM, 12), (nn.GRU, 15)])
+def test_the_steps_of_a_recurrent_network_share_their_kernels(cell: Any, most: int) -> None:
+    """However many there are: each reads x[:, t], which is x from another element on. Without biases, the gradients of
+    which are one kernel for few steps."""
+    counts = set()
+    for steps in (8, 32):
+        model = cell(32, 64, unrolled=steps)
+        (x,) = tensors(((5, steps, 32),))
+        y = model(x)[0][:, -1]
+        (y * y).mean().backward()
+        with pytest.MonkeyPatch.context() as patch:
+            program = program_of(patch, [model.cell.weight_ih.grad, model.cell.weight_hh.grad], compiled=False)
+        made = lower(program, blocks=BLOCKS)
+        verify(made)
+        assert len(made.runs) >= 6 * steps
+        counts.add(len(made.all(Kernel)))
+    assert len(counts) == 1
+    assert counts.pop() <= most

@@ -58,18 +58,20 @@ def lines_of(programs: Sequence[TensorProgram], scheduled: Sequence[LoopProgram]
 
 
 def _statements(program: TensorProgram) -> Iterator[tuple[Stmt, tuple[str, ...]]]:
-    """The lowered statements in order, each with the values that it is for. Kernels that are equal but for their arrays
-    may be one: their statements are for the values of all."""
+    """The lowered statements in order, each with the values that it is for. Kernels that are equal but for the parts of
+    arrays that they take may be one: their statements are for the values of all."""
     lowering = Lowering(program, BLOCKS)
     parts = lowering.parts()
     arrays: dict[str, Buffer | Local] = {**program.buffers, **{c.name: c for c in lowering.locals}}
-    equal: dict[object, list[list[tuple[Stmt, tuple[str, ...]]]]] = {}
-    for k, part in zip(lowering.kernels, parts, strict=False):
-        form = repeated_kernels.form_of(part, arrays)
-        equal.setdefault(k if form is None else (form.stmts, form.described), []).append(
-            list(_Owners(k, lowering.made_for).walk(part, names_of(k))))
-    for kernels in equal.values():
-        for same in zip(*kernels, strict=True):
+    kernels = repeated_kernels.equal_kernels(parts, arrays)
+    equal: dict[int, list[list[tuple[Stmt, tuple[str, ...]]]]] = {}
+    for n, (k, part) in enumerate(zip(lowering.kernels, parts, strict=False)):
+        owners = _Owners(k, lowering.made_for)
+        values = [own for _, own in owners.walk(part, names_of(k))]
+        stmts = [s for s, _ in owners.walk(kernels.moved(n, part), names_of(k))]
+        equal.setdefault(kernels.first.get(n, n), []).append(list(zip(stmts, values, strict=True)))
+    for group in equal.values():
+        for same in zip(*group, strict=True):
             names = tuple(dict.fromkeys([name for _, found in same for name in found]))
             yield from [(stmt, names) for stmt, _ in same]
 

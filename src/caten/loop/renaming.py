@@ -4,8 +4,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..core.expr import Expr
 from ..core.node import Node
 from ..core.program import Buffer
+from .affine import canonical
 from .statements import Address, Local, Ref, Stmt
 
 BY_BYTES = ("bool", "i4", "u4")        # elements that the caller's arrays hold in another form than those of caten
@@ -22,6 +24,20 @@ def renamed_arrays(stmts: tuple[Stmt, ...], names: Mapping[str, str]) -> tuple[S
                 isinstance(new, Ref | Address) and new.buffer in names) else new
         return memo[n]
     return tuple([go(s) for s in stmts]) if names else stmts
+
+
+def shifted_arrays(stmts: tuple[Stmt, ...], starts: Mapping[str, tuple[Expr, ...]]) -> tuple[Stmt, ...]:
+    """The statements, with the elements of arrays that are so much further on along each axis."""
+    memo: dict[Node, Any] = {}
+
+    def go(n: Node) -> Any:
+        if n not in memo:
+            new: Any = n.map(go)
+            memo[n] = new.replace(index=tuple([canonical(i + s) for i, s in zip(new.index, starts[new.buffer],
+                                                                                strict=True)])) if (
+                isinstance(new, Ref) and new.buffer in starts) else new
+        return memo[n]
+    return tuple([go(s) for s in stmts]) if starts else stmts
 
 
 def array_kind(array: Node) -> tuple[Any, ...]:

@@ -47,13 +47,17 @@ def simplify_program(program: P) -> P:
         clauses.append(clause.replace(**{field: simplify_statements(getattr(clause, field), context)}) if field
                        else clause)
     used = {k.name: reads(k) | written(k.body) for k in clauses if isinstance(k, Kernel)}
-    return program.replace(clauses=tuple([_over_used(c, used) if isinstance(c, Repeat) else c for c in clauses]))
+    return program.replace(clauses=tuple([_over_used(c, used) if isinstance(c, Kernel | Repeat) else c
+                                          for c in clauses]))
 
 
-def _over_used(again: Repeat, used: Mapping[str, frozenset[str]]) -> Repeat:
-    """A kernel again, without arrays that it no longer uses."""
-    own = used.get(again.kernel, frozenset())
-    return again.replace(arrays=tuple([(old, new) for old, new in again.arrays if old in own]))
+def _over_used(run: Kernel | Repeat, used: Mapping[str, frozenset[str]]) -> Kernel | Repeat:
+    """A run of a kernel, without arrays that the kernel no longer uses."""
+    own = used.get(run.kernel if isinstance(run, Repeat) else run.name, frozenset())
+    starts = tuple([s for s in run.starts if s.array in own])
+    if isinstance(run, Kernel):
+        return run.replace(starts=starts)
+    return run.replace(starts=starts, arrays=tuple([(old, new) for old, new in run.arrays if old in own]))
 
 
 def statement_field(clause: Node) -> str:

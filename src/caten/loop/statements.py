@@ -6,7 +6,7 @@ Names of loops, `let`s and locals are unique in a program, so statements are add
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from ..core.expr import Const, Expr, index
 from ..core.node import Node
@@ -271,26 +271,47 @@ class Fail(Stmt, head="fail"):
     row: int
 
 
-class Kernel(Node, head="kernel"):
-    """`(kernel name stmt…)`: a unit of work over the program's parameters."""
+class From(Node, head="from"):
+    """`(from X 0 3 0)`: what a kernel has at X[i, j, k] is the element at [i, j + 3, k] of the array. `array`: the name
+    in the text of the kernel."""
+
+    array: str
+    index: tuple[Expr, ...]
+
+
+class Kernel(Node, head="kernel", named="starts"):
+    """`(kernel name stmt…)`: a unit of work over the program's parameters. `(starts (from X 0 3 0))`: the arrays that
+    do not begin at their first element in its first run."""
 
     name: str
     body: tuple[Stmt, ...]
+    starts: tuple[From, ...] = ()
 
 
 class Repeat(Node, head="repeat"):
-    """`(repeat gemm (W_0 W_1) (X v3))`: run a kernel before again, on W_1 instead of W_0, and on v3 instead of X."""
+    """`(repeat gemm (W_0 W_1) (X v3))`: run a kernel before again, on W_1 instead of W_0, and on v3 instead of X.
+    `(repeat gemm (from X 0 4 0))`: on X from another element on."""
 
     kernel: str
     arrays: tuple[tuple[str, str], ...]
+    starts: tuple[From, ...] = ()
 
     def to_form(self) -> tuple[Any, ...]:
-        return ("repeat", self.kernel, *self.arrays)
+        return ("repeat", self.kernel, *self.arrays, *self.starts)
 
     @classmethod
     def of_form(cls, form: Any, parse: Any) -> Repeat:
-        _, kernel, *arrays = form
-        return cls(str(kernel), tuple([(str(old), str(new)) for old, new in arrays]))
+        _, kernel, *pairs = form
+        arrays = [(str(pair[0]), str(pair[1])) for pair in pairs if len(pair) == 2]
+        return cls(str(kernel), tuple(arrays), tuple([parse(pair) for pair in pairs if len(pair) != 2]))
+
+
+class Run(NamedTuple):
+    """A run of a kernel: the arrays that replace those in its text, and where arrays begin, by their names there."""
+
+    kernel: Kernel
+    arrays: dict[str, str]
+    starts: dict[str, tuple[Expr, ...]]
 
 
 class LoopProgram(Program, head="loop"):
@@ -301,11 +322,12 @@ class LoopProgram(Program, head="loop"):
         return self.all(Kernel)
 
     @property
-    def runs(self) -> tuple[tuple[Kernel, dict[str, str]], ...]:
-        """The kernels in the order in which a call runs them, each with the arrays that replace those in its text."""
+    def runs(self) -> tuple[Run, ...]:
+        """The kernels in the order in which a call runs them."""
         named = {k.name: k for k in self.kernels}
-        return tuple([(c, {}) if isinstance(c, Kernel) else (named[c.kernel], dict(c.arrays)) for c in self.clauses
-                      if isinstance(c, Kernel | Repeat)])
+        return tuple([Run(c if isinstance(c, Kernel) else named[c.kernel],
+                          dict(c.arrays) if isinstance(c, Repeat) else {}, {s.array: s.index for s in c.starts})
+                      for c in self.clauses if isinstance(c, Kernel | Repeat)])
 
 
 ZERO, ONE = index(0), index(1)

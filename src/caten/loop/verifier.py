@@ -10,7 +10,7 @@ from functools import reduce
 from typing import Any, TypeVar
 
 from ..core.dtypes import DTYPES, is_packed
-from ..core.expr import Bitcast, Cast, Const, Conversion, Expr, Op, Var
+from ..core.expr import Bitcast, Cast, Const, Conversion, Expr, Op, Var, index
 from ..core.monoids import is_monoid
 from ..core.node import Node, kept
 from ..core.program import Buffer, Ensure, Param, Program, Unchecked
@@ -22,7 +22,7 @@ from .context import Context
 from .dependence import carried_dependence
 from .effects import reads, written
 from .gpu_verifier import data_race, structure_fault
-from .renaming import array_kind
+from .renaming import array_kind, shifted_arrays
 from .simplify import statement_field
 from .statements import (
     ADDRESSED,
@@ -91,6 +91,10 @@ def verify(program: Program) -> None:
             before[clause.name] = clause
         elif isinstance(clause, Repeat):
             _repeat(clause, before, scope)
+        if isinstance(clause, Kernel | Repeat) and clause.starts:
+            _starts(clause, before, scope, context)
+    for kernel in before.values() if checked else ():
+        _stays_inside(kernel, program, scope, context)
 
 
 def _repeat(again: Repeat, kernels: Mapping[str, Kernel], scope: Scope) -> None:
@@ -112,6 +116,63 @@ def _repeat(again: Repeat, kernels: Mapping[str, Kernel], scope: Scope) -> None:
             _is_written(actual, scope, again)
             if any(new.get(each, each) == actual for each in own if each != name):
                 raise _fault("E484", again, f"the kernel writes '{actual}', and uses it as another array, too")
+
+
+def _starts(run: Kernel | Repeat, kernels: Mapping[str, Kernel], scope: Scope, context: Context) -> None:
+    """Where arrays begin in a run is inside of them."""
+    kernel = kernels[run.kernel if isinstance(run, Repeat) else run.name]
+    own = reads(kernel) | written(kernel.body)
+    seen: set[str] = set()
+    for start in run.starts:
+        array = _declaration(start.array, scope, run) if start.array in own else None
+        if not isinstance(array, Buffer | Local) or start.array in seen:
+            raise _fault("E480", run, f"'{start.array}' is no array of the kernel '{kernel.name}', or begins twice")
+        seen.add(start.array)
+        rank = len(array.axes if isinstance(array, Buffer) else array.shape)
+        if len(start.index) != rank or is_packed(array.type):
+            raise _fault("E487", run, f"{text_of(start)}: '{start.array}' has {rank} axes" if len(start.index) != rank
+                         else f"{text_of(start)}: several elements of '{start.array}' have one address")
+        for e in start.index:
+            _formula(e, scope, run)
+            if not context.proves(e >= index(0)):
+                raise _fault("E483", run, f"{text_of(e)} is not shown to be 0 or more")
+
+
+def _stays_inside(kernel: Kernel, program: Program, scope: Scope, context: Context) -> None:
+    """Accesses of a kernel are in bounds where its arrays begin further on: where they begin at numbers, with the
+    greatest of these along each axis, for an index that is in bounds without them is not below 0 with them."""
+    runs = [c for c in program.clauses if (isinstance(c, Kernel) and c is kernel)
+            or (isinstance(c, Repeat) and c.kernel == kernel.name)]
+    every = list(dict.fromkeys([tuple([(s.array, s.index) for s in run.starts]) for run in runs if run.starts]))
+    if all(isinstance(e, Const) for starts in every for _, at in starts for e in at):
+        last: dict[str, tuple[Expr, ...]] = {}
+        for name, at in [start for starts in every for start in starts]:
+            last[name] = tuple([max(a, b, key=_number) for a, b in zip(at, last.get(name, at), strict=True)])
+        every = [tuple(last.items())] if last else []
+    for starts in every:
+        _bounds(shifted_arrays(kernel.body, dict(starts)), scope, context)
+
+
+def _number(e: Expr) -> int:
+    assert isinstance(e, Const)
+    return int(e.value)
+
+
+def _bounds(stmts: Iterable[Stmt], scope: Scope, context: Context) -> None:
+    """All accesses are in bounds."""
+    visible = dict(scope)
+    for stmt in stmts:
+        if not context.unreachable:
+            _accesses_are_in_bounds(stmt, visible, context)
+        match stmt:
+            case For(name, body=body):
+                _bounds(body, {**visible, name: stmt}, context.inside(stmt))
+            case If(cond, then, otherwise):
+                _bounds(then, visible, context.given(cond))
+                _bounds(otherwise, visible, context.given(cond, False))
+            case Let(name) | Local(name):
+                visible[name] = stmt
+        context = context.after(stmt)
 
 
 def is_call_alone(body: tuple[Stmt, ...]) -> bool:

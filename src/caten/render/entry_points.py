@@ -9,12 +9,13 @@ from ..core.program import Buffer, Check, Ensure, Scalar, Size
 from ..loop.affine import linear
 from ..loop.effects import written
 from ..loop.empty_calls import begins_idle, idle_sizes_of_kernels
-from ..loop.statements import Kernel, Local, LoopProgram, Repeat
+from ..loop.statements import Kernel, Local, LoopProgram, Run
 from .c_expressions import Expressions
 from .c_identifiers import Names, free, symbol
 from .c_statements import KernelBody
 from .cpu_check import UNSUPPORTED_CPU
 from .helper_functions import Helpers
+from .linear_offsets import offset
 from .lines import INDENT
 from .scratch_memory import ALIGNMENT, THREADS, Layout, needed
 from .work_estimate import in_floats
@@ -89,6 +90,17 @@ class EntryPoints:
         element = "uint8_t" if is_packed(array.type) else self.helpers.type(array.type)
         return f"{'' if written else 'const '}{element} *restrict {self.names.of(array.name)}"
 
+    def argument(self, name: str, run: Run) -> str:
+        """An argument of a kernel in a run."""
+        actual, start = run.arrays.get(name, name), run.starts.get(name)
+        pointer = self.passed(actual)
+        if start is None:
+            return pointer
+        array = self.between.get(actual) or self.program.buffers[actual]
+        at = (offset(start, array.shape, tuple(range(len(array.shape)))) if isinstance(array, Local) else
+              offset(start, array.axes, array.axes_in_memory, array.strides))
+        return pointer if at is index(0) else f"{pointer} + {self.expressions.value(at).at(13)}"
+
     def passed(self, name: str) -> str:
         """A parameter, or an array between kernels, as an argument of a kernel."""
         between = self.between.get(name)
@@ -103,14 +115,18 @@ class EntryPoints:
 
     def kernel(self, name: str, body: KernelBody) -> str:
         """The C function of a kernel, with the parameters that it uses. Arrays that differ from run to run are
-        parameters, also those in scratch memory. A parameter that is in scratch memory in all runs is aligned."""
-        repeats = [dict(repeat.arrays) for repeat in self.program.all(Repeat) if repeat.kernel == body.kernel.name]
-        varying = {old for arrays in repeats for old in arrays}
+        parameters, also those in scratch memory. A parameter that is the beginning of an array in scratch memory in all
+        runs is aligned."""
+        runs = [run for run in self.program.runs if run.kernel.name == body.kernel.name]
+        repeats = [run.arrays for run in runs]
+        moved = {name for run in runs for name in run.starts}
+        varying = {old for arrays in repeats for old in arrays} | moved
         changed = written(body.kernel.body)
         globals_ = [c for c in self.program.all(Local) if c.name in body.expressions.used]
         pointers = [INDENT + (body.aligned_parameter(c) if c.name in varying else body.scratch_pointer(c))
                     for c in globals_
-                    if c.name not in varying or all(arrays.get(c.name, c.name) in self.between for arrays in repeats)]
+                    if c.name not in varying or (c.name not in moved and all(
+                        arrays.get(c.name, c.name) in self.between for arrays in repeats))]
         used = [p for p in (*self.params, *[c for c in globals_ if c.name in varying])
                 if p.name in body.expressions.used]
         parameters = [self.array(p, p.name in changed) if isinstance(p, Local)
@@ -169,9 +185,9 @@ class EntryPoints:
 
     def _kernels(self, declared: bool) -> list[str]:
         lines, last = [], len(self.program.runs) - 1
-        for n, (kernel, arrays) in enumerate(self.program.runs):
-            name, arguments, fails = self.functions[kernel.name]
-            call = f"{name}({', '.join([self.passed(arrays.get(each, each)) for each in arguments])})"
+        for n, ran in enumerate(self.program.runs):
+            name, arguments, fails = self.functions[ran.kernel.name]
+            call = f"{name}({', '.join([self.argument(each, ran) for each in arguments])})"
             if not fails:
                 lines.append(f"{INDENT}{call};")
             elif n == last:

@@ -72,7 +72,7 @@ def _needed(program: LoopProgram, arrays: set[str]) -> dict[str, set[int]]:
     needed: dict[str, set[int]] = {name: set() for name in arrays}
     steps: dict[Node, list[set[str]]] = {}
     now = 0
-    for kernel, actual in program.runs:
+    for kernel, actual, _ in program.runs:
         begin = now
         if kernel not in steps:
             each: Sequence[Sequence[Node]] = [[s] for s in kernel.body]

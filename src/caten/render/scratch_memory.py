@@ -104,7 +104,7 @@ def _shared_memory(program: LoopProgram, found: Sequence[tuple[Local, Expr, bool
             for name in _declared(stmt) if isinstance(stmt, For | If) else ():
                 inside.setdefault((kernel.name, name), set()).add(n)
     start = 0
-    for kernel, arrays in program.runs:
+    for kernel, arrays, _ in program.runs:
         for name in used[kernel.name]:
             if (actual := arrays.get(name, name)) in needed:
                 needed[actual].update([start + n for n in inside.get((kernel.name, name), range(len(kernel.body)))])

@@ -118,7 +118,7 @@ def _apart(program: LoopProgram, kernel: Kernel, path: tuple[Level, ...], name: 
         body = level.focused(body)
     if (known and known & _changed(path)) or (len(program.kernels) == 1 and loops_in(body) == loops_in(kernel)):
         return None
-    part = kernel.replace(body=body)
+    part = kernel.replace(body=body, starts=())
     taken = Taken(tuple(sorted(declared_names(program) - declared_names(part))))
     kept = _arrays(program, part)
     others_own = Kernel | Repeat | Schedule | Taken | UNUSED | Buffer | Local

@@ -18,7 +18,7 @@ from ..errors import error
 from ..loop.early_exit import leaving_condition
 from ..loop.empty_calls import idle_sizes
 from ..loop.gpu_verifier import has_barrier
-from ..loop.renaming import renamed_arrays
+from ..loop.renaming import renamed_arrays, shifted_arrays
 from ..loop.statements import Barrier, Fail, For, If, Incf, Let, Local, LoopProgram, Prefetch, Setf, Stmt, Transpose
 from ..mathematics import evaluate
 from .closures import Action, Closures, poison, to_scalar
@@ -74,7 +74,8 @@ def run(program: Program, arguments: dict[str, Any], order: str = "forward", sto
 def statements(program: Program) -> tuple[Stmt, ...]:
     """The statements of a program: those of its kernels in order, or its body."""
     if isinstance(program, LoopProgram):
-        return tuple([s for kernel, arrays in program.runs for s in renamed_arrays(kernel.body, arrays)])
+        return tuple([s for kernel, arrays, starts in program.runs
+                      for s in renamed_arrays(shifted_arrays(kernel.body, starts), arrays)])
     with_body: Any = program
     checked: WithBody = with_body
     return checked.body

@@ -2,9 +2,11 @@
 
     (kernel gpt (for i …))                          the first one is scheduled, verified and rendered
     (repeat gpt (X v19) (W_0 W_1))                  the others run it on other arrays
+    (repeat gpt (X v19) (from T 0 1 0))             or on other parts of them
 
 Two kernels are equal if their statements are, with loops and locals numbered in order of appearance, over arrays of the
-same types, shapes and orders.
+same types, shapes and orders. Three or more are one kernel also where they differ in the part of an array that they
+take: if all indices of an array have numbers in them that differ by as much from kernel to kernel (`shifted_kernels`).
 """
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from ..core.program import Buffer
 from ..frozen import frozen
 from ..loop.effects import written
 from ..loop.renaming import array_kind
-from ..loop.statements import Aref, Fail, For, Kernel, Let, Local, Repeat, Stmt, Vref
+from ..loop.statements import Aref, Fail, For, From, Kernel, Let, Local, Repeat, Stmt, Vref
+from .shifted_kernels import LEAST, Start, moved_by, starts_of, where_they_differ
 
 MANY = 6                            # kernels that are functions of their own, so that arrays between them share memory
 
@@ -38,26 +41,69 @@ def with_repeats(name: str, parts: Sequence[tuple[Stmt, ...]], locals_: Sequence
     whole = (Kernel(name, (*locals_, *[s for part in parts for s in part])),)
     parts, locals_ = _in_memory(parts, locals_)
     shared = {c.name: c.replace(space="global") for c in locals_}
-    forms = [form_of(part, {**buffers, **shared}) for part in parts]
+    equal = equal_kernels(parts, {**buffers, **shared})
+    if not equal.repeated and len(parts) < MANY:
+        return whole
+    clauses: list[Node] = list(shared.values())
+    names: dict[int, str] = {}
+    for n, part in enumerate(parts):
+        first = equal.first.get(n, n)
+        begin = tuple([From(array, tuple(map(index, start))) for array, start in equal.begins(n, first).items()
+                       if any(start)])
+        if first != n:
+            clauses.append(_repeat(names[first], equal.forms[first], equal.forms[n], begin))
+        else:
+            names[n] = f"{name}_{len(names) + 1}" if names else name
+            clauses.append(Kernel(names[n], equal.moved(n, part), begin))
+    return tuple(clauses)
+
+
+@frozen
+class Equal:
+    """Which kernels are equal. `forms`: their forms, by their numbers; `first`: of those that have one, the first that
+    they are equal to; `starts`: where arrays begin, by the numbers of the arrays, if that differs from the first's."""
+
+    forms: tuple[Form | None, ...]
+    first: Mapping[int, int]
+    starts: Mapping[int, Mapping[int, Start]]
+
+    @property
+    def repeated(self) -> bool:
+        """Does a kernel occur again?"""
+        return any(n != first for n, first in self.first.items())
+
+    def begins(self, n: int, named_by: int) -> dict[str, Start]:
+        """Where the arrays of a kernel begin, by the names that another one has for them."""
+        form = self.forms[named_by]
+        return {} if form is None else {form.arrays[k]: start for k, start in self.starts.get(n, {}).items()}
+
+    def moved(self, n: int, part: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """The statements of a kernel, over arrays from where they begin on."""
+        return moved_by(part, self.begins(n, n), -1)
+
+
+def equal_kernels(parts: Sequence[tuple[Stmt, ...]], arrays: Mapping[str, Buffer | Local]) -> Equal:
+    """Which of these kernels are equal but for their arrays and where these begin."""
+    forms = tuple([form_of(part, arrays) for part in parts])
     equal: dict[tuple[Any, ...], list[int]] = {}
     for n, form in enumerate(forms):
         if form is not None:
             equal.setdefault((form.stmts, form.described), []).append(n)
-    repeated = {n: group[0] for group in equal.values() if len(group) > 1 for n in group}
-    if not repeated and len(parts) < MANY:
-        return whole
-    clauses: list[Node] = list(shared.values())
-    names: dict[int, str] = {}
-    number = 0
-    for n, part in enumerate(parts):
-        first = repeated.get(n)
-        if first is not None and first != n:
-            clauses.append(_repeat(names[first], forms[first], forms[n]))
-        else:
-            number += 1
-            names[n] = name if number == 1 else f"{name}_{number}"
-            clauses.append(Kernel(names[n], part))
-    return tuple(clauses)
+    first = {n: group[0] for group in equal.values() for n in group}
+    alike: dict[tuple[Any, ...], list[tuple[list[int], list[Start]]]] = {}
+    for group in equal.values():
+        form, found = forms[group[0]], starts_of(parts[group[0]], arrays)
+        moved = form_of(moved_by(parts[group[0]], found, -1), arrays) if found else form
+        if form is not None and moved is not None and moved.arrays == form.arrays:
+            at = [found.get(name, (0,) * _rank(arrays[name])) for name in form.arrays]
+            alike.setdefault((moved.stmts, moved.described), []).append((group, at))
+    starts: dict[int, Mapping[int, Start]] = {}
+    for groups in alike.values():
+        if len(groups) >= LEAST:
+            for (group, _), own in zip(groups, where_they_differ([at for _, at in groups]), strict=True):
+                starts |= dict.fromkeys(group, own)
+                first |= dict.fromkeys(group, groups[0][0][0])
+    return Equal(forms, first, starts)
 
 
 def _in_memory(parts: Sequence[tuple[Stmt, ...]],
@@ -78,9 +124,9 @@ def _in_memory(parts: Sequence[tuple[Stmt, ...]],
             [c.replace(shape=(index(1),)) if c.name in numbers else c for c in locals_])
 
 
-def _repeat(kernel: str, first: Form | None, again: Form | None) -> Repeat:
+def _repeat(kernel: str, first: Form | None, again: Form | None, starts: tuple[From, ...]) -> Repeat:
     assert first is not None and again is not None
-    return Repeat(kernel, tuple([(a, b) for a, b in zip(first.arrays, again.arrays, strict=True) if a != b]))
+    return Repeat(kernel, tuple([(a, b) for a, b in zip(first.arrays, again.arrays, strict=True) if a != b]), starts)
 
 
 def form_of(stmts: tuple[Stmt, ...], arrays: Mapping[str, Buffer | Local]) -> Form | None:
@@ -116,3 +162,7 @@ def form_of(stmts: tuple[Stmt, ...], arrays: Mapping[str, Buffer | Local]) -> Fo
 
 def _arrays(nodes: Sequence[Node], declared: Mapping[str, str]) -> Iterator[str]:
     return (n.buffer for n in nodes if isinstance(n, Aref | Vref) and n.buffer not in declared)
+
+
+def _rank(array: Buffer | Local) -> int:
+    return len(array.axes if isinstance(array, Buffer) else array.shape)

@@ -14,7 +14,7 @@ from .layers import parameter
 from .module import Module
 
 State = tuple[Tensor, ...]
-UNROLLED = 16           # steps: their kernels run up to twice as fast, and each takes half a second to compile
+UNROLLED = 16           # steps: their kernels run up to twice as fast, but planning takes longer with each step
 
 
 class _Cell(Module):

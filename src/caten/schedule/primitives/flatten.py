@@ -8,7 +8,7 @@ from ...core.expr import Expr, Op
 from ...core.node import Node, substitute
 from ...core.program import Buffer
 from ...loop.affine import canonical, linear
-from ...loop.statements import Aref, Local, LoopProgram, Repeat, Vref
+from ...loop.statements import Aref, From, Local, LoopProgram, Repeat, Vref
 from ..analysis.loop_queries import local_array, refusal
 from ..step_results import NOTHING, Made
 
@@ -68,6 +68,8 @@ def _flattened(program: LoopProgram, array: str, axis: int | None, step: str) ->
     for ref in program.unique():
         match ref:
             case Aref(buffer=name) if name == array:
+                new[ref] = ref.replace(index=place(ref))
+            case From(array=name) if name == array:
                 new[ref] = ref.replace(index=place(ref))
             case Vref(buffer=name, axis=along) if name == array:
                 along %= len(shape)
