@@ -38,6 +38,8 @@ SHORT_BLOCK = 4                 # divisor of the block size if there would be a 
 SHORT_ROW = 8                   # vectors of the longest row with masked vectors only
 RESULT_VECTORS = 2              # most result vectors kept in registers: more would read rows in too short pieces
 STRIP_VECTORS = 8               # result vectors in registers, if rows are read from L2
+UNROLLED_ROW = 8                # from so many floats of a row on, adding the lanes of a vector pays
+FEW_OVER = 2                    # floats after a vector that do not pay for another one, under a mask
 UNROLLED_TERMS = 32             # longest sum that is fully unrolled
 
 
@@ -130,6 +132,18 @@ def tiny_rows(s: Sum, context: PlanContext) -> Version:
     if not s.contiguous or last.count is None or last.count >= s.lanes:
         raise NotApplicable(f"'{last.name}' fills vectors, or memory is not contiguous in it")
     return Version(_row_per_lane(s) if s.compute_bound else ScalarAccumulator())
+
+
+def known_rows(s: Sum, context: PlanContext) -> Version:
+    """For short rows of constant length where masked vectors take time (AVX2): C compilers unroll them, and may add
+    integers in any order."""
+    last, count = s.summed[-1], s.summed[-1].count
+    if not s.contiguous or count is None or context.masks_are_free or s.compute_bound or len(s.summed) > 1:
+        raise NotApplicable(f"'{last.name}' has no constant length, functions are computed, or masks are free")
+    if count > SHORT_ROW * s.lanes or (is_float(s.dtype) and not count < UNROLLED_ROW
+                                       and count - s.lanes not in range(1, FEW_OVER + 1)):
+        raise NotApplicable(f"'{last.name}' fills vectors")
+    return Version(ScalarAccumulator())
 
 
 def few_terms(s: Sum, context: PlanContext) -> Version:
@@ -305,7 +319,7 @@ def match_short_reduction(program: LoopProgram, chain: Chain, context: PlanConte
 
 
 SHORT_SUMS = NestKind("short sums", "Reductions of few elements, a constant number of them.", match_short_reduction,
-                      (tiny_rows, few_terms))
+                      (tiny_rows, known_rows, few_terms))
 ROW_SUMS = NestKind("sums of rows", "Reductions (sum, maximum and so on) along contiguous memory.", match_reduction,
                     (short_rows, matrix_vector, medium_rows, rows))
 COLUMN_SUMS = NestKind("sums of columns", "Reductions across rows, with contiguous results.", match_reduction,
