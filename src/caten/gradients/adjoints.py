@@ -10,6 +10,7 @@ has no inverse, g · ∂e/∂x is scattered over the domain of the reader. Other
 - max, min: the gradient goes to the first position that attains the extreme;
 - a product over an axis: to each factor times all others, by two exclusive scans;
 - a scan by add: its gradient is scanned in the other direction; by max or min: it goes to where the extreme was met;
+- a scan by mul: to each factor those before it times a linear recurrence of the gradient (`recurrences`);
 - a scatter by add: its source has the gradient, and what is scattered has it at its index.
 
 Gradients of 16-bit floats are float32 inside, and rounded where they are results.
@@ -26,6 +27,7 @@ from ..core.dtypes import computed, is_complex, is_float
 from ..core.expr import TRUE, Expr, Op, Var, index, number
 from ..core.node import substitute
 from ..core.program import Scalar
+from ..core.unique_names import Names
 from ..loop.affine import canonical
 from ..loop.context import Context
 from ..loop.simplify import simplify
@@ -55,6 +57,7 @@ from .cancelling import cancelling_maxima
 from .formula_adjoints import Leaf, NotDifferentiable, both, holds_bits, times, under, weights, wide
 from .index_inversion import inverse, within
 from .phases import in_phases
+from .recurrences import Recurrence, recurrence_of
 
 OTHER = {"up": "down", "down": "up"}
 
@@ -158,10 +161,14 @@ class Gradients:
                 self.to_reads(axes, cond, expr, self.weight(scanned, _at(axes)))
             case Scan(fn="max" | "min"):
                 self.to_running_extremes(value, name, g)
+            case Scan(fn="mul"):
+                self.to_running_factors(value, g)
             case Scatter(_, source, _, axes, "add", at, cond, expr):
                 if source in self.depends:
                     self.seed(source, g)
                 self.to_reads(axes, cond, expr, self.weight(g, at))
+            case Nest() if (recurrence := recurrence_of(value)) is not None:
+                self.to_recurrence(recurrence, name, g)
             case Nest():
                 raise NotDifferentiable("a loop nest that keeps the order of its iterations has no derivative")
             case _:
@@ -286,6 +293,66 @@ class Gradients:
             inner = self.define(Reduce(dtype, axes[:n - 1], axes[n - 1:n], "mul", among, factor))
             among, factor = TRUE, self.read(inner, _at(axes[:n - 1]))
         self.to_reads(axes, cond, expr, weight)
+
+    # running products
+
+    def to_running_factors(self, value: Scan, g: str) -> None:
+        """Of a running product: to each factor the product of those before it, times h: the sum of the gradients of all
+        products that it is in, each times the factors behind it. Nothing is divided by."""
+        axes, along = value.axes, value.axes.index(value.scanned)
+        dtype = computed(value.type)
+        factor = wide(value.expr)
+        factors = self.array(axes, factor if value.cond is TRUE else Op("where", (
+            value.cond, factor, number(1.0, dtype))))
+        products = self.define(Scan(dtype, axes, value.axis, "mul", value.mode, value.direction, TRUE,
+                                    self.read(factors, _at(axes))))
+        terms = self.array(axes, self.weight(g, _at(axes)))
+        h = self.recurrence(Recurrence(factors, terms, dtype, tuple([a.extent for a in axes]), along,
+                                       OTHER[value.direction], value.mode == "inclusive"))
+        before: Expr
+        after: Expr
+        if value.mode == "inclusive":
+            before, after = self.neighbour(products, axes, along, value.direction, 1.0), self.read(h, _at(axes))
+        else:
+            before = self.read(products, _at(axes))
+            after = self.neighbour(h, axes, along, OTHER[value.direction], 0.0)
+        self.to_reads(axes, value.cond, value.expr, times(before, after))
+
+    def to_recurrence(self, value: Recurrence, name: str, g: str) -> None:
+        """Of h[j] = b[j] + a[j] · h[j - 1]."""
+        axes = self.table.axis_names.axes(value.shape)
+        back = self.recurrence(Recurrence(value.factors, g, value.type, value.shape, value.along,
+                                          OTHER[value.direction], not value.is_shifted))
+        if value.terms in self.depends:
+            self.seed(value.terms, back)
+        if value.factors in self.depends:
+            if value.is_shifted:
+                weight = times(self.neighbour(back, axes, value.along, OTHER[value.direction], 0.0),
+                               self.read(name, _at(axes)))
+            else:
+                weight = times(self.read(back, _at(axes)),
+                               self.neighbour(name, axes, value.along, value.direction, 0.0))
+            self.seed(value.factors, self.define(Compute(value.type, axes, weight)))
+
+    def recurrence(self, value: Recurrence) -> str:
+        """A recurrence as a value."""
+        is_guarded = not self.context.proves(Op("lt", (index(0), value.shape[value.along])))
+        return self.define(value.nest(Names(self.table.names.taken).fresh, is_guarded))
+
+    def array(self, axes: Sequence[Axis], expr: Expr) -> str:
+        """A formula as an array: what it reads where that is all it does."""
+        if isinstance(expr, Read) and expr.index == _at(axes) and self.shapes[expr.buffer] == tuple(
+                [a.extent for a in axes]):
+            return expr.buffer
+        return self.define(Compute(expr.dtype, tuple(axes), expr))
+
+    def neighbour(self, name: str, axes: Sequence[Axis], along: int, direction: str, otherwise: float) -> Expr:
+        """The element of a value that is one step before, in a direction; `otherwise` where there is none."""
+        at = axes[along].var
+        there, exists = (canonical(at - 1), Op("le", (index(1), at))) if direction == "up" else (
+            canonical(at + 1), Op("lt", (canonical(at + 1), axes[along].extent)))
+        read = self.read(name, [there if n == along else a.var for n, a in enumerate(axes)])
+        return Op("where", (exists, read, number(otherwise, read.dtype)))
 
 
 def _apart(conds: Sequence[Expr], axes: set[str], used: frozenset[str]) -> tuple[Expr, Expr]:
