@@ -12,7 +12,7 @@ from caten.core.text import Text
 from caten.frontend.arrays.reshaping import indices_before
 from caten.loop.affine import canonical, text_of
 from caten.loop.context import Context
-from caten.loop.statements import Fail
+from caten.loop.statements import Aref, Fail
 from caten.tensor.canonical_values import canonical_values
 from caten.tensor.index_maps import renamed, with_reads
 from caten.tensor.unit_axes import without_unit_axes
@@ -175,6 +175,8 @@ class _Assembling:
         """A value of a template with the sizes, numbers and checks of the graph."""
         if self.constants and not isinstance(value, Nest):
             value = with_reads(value, lambda r: self.constants.get(r.buffer, r))
+        if isinstance(value, Nest):                          # whose statements read numbers as they read arrays
+            sizes = {v: Aref(e.buffer, (), e.type) if isinstance(e, Read) else e for v, e in sizes.items()}
         made: Value = substitute(value, sizes)
         checked = {n: n.replace(row=rows[n.row]) for n in made.unique() if isinstance(n, Inside | Fail) and n.row}
         return substitute(made, checked) if checked else made

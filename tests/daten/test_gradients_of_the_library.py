@@ -63,3 +63,12 @@ def test_the_gradient_of_slogdet() -> None:
         matrix = Tensor(given)
         (found,) = gradients(matrix.slogdet()[1].sum(), [matrix])
         np.testing.assert_allclose(found.numpy(), np.linalg.inv(given).swapaxes(-1, -2), rtol=1e-12)
+
+
+def test_the_gradient_of_a_number_is_read_by_loops() -> None:
+    """That of det is a nest that reads the determinant, and what its gradient is multiplied by."""
+    given = np.array([[1.0, 2.0], [3.0, 5.0]])
+    matrix = Tensor(given)
+    d = matrix.det()
+    (found,) = gradients(d * d, [matrix])
+    np.testing.assert_allclose(found.numpy(), 2 * np.linalg.det(given) ** 2 * np.linalg.inv(given).T, rtol=1e-12)
