@@ -25,7 +25,7 @@ ALLOWED: dict[str, set[str]] = {
     "frontend": BASE | {"loop", "tensor"},
     "schedule": BASE | {"mathematics", "loop"}, "render": BASE | {"mathematics", "loop"},
     "calls": BASE, "bindings": BASE | {"loop", "render", "calls"}, "runtime": BASE | {"notices", "loop", "render", "calls", "bindings"},
-    "graphs": BASE | {"loop", "tensor"}, "gradients": BASE | {"loop", "tensor"}, "differentiation": BASE | {"driver", "frontend", "gradients", "loading", "loop", "tensor"}, "faults": {"runtime"},
+    "graphs": BASE | {"loop", "tensor"}, "gradients": BASE | {"loop", "tensor"}, "differentiation": BASE | {"attach", "driver", "frontend", "gradients", "loading", "loop", "tensor"}, "faults": {"runtime"},
     "passes": BASE | {"frontend", "loop", "tensor", "schedule"},
     "attach": BASE | {"frontend", "loop", "runtime", "schedule", "passes"},
     "loading": BASE | {"frontend", "passes", "attach"},

@@ -16,9 +16,11 @@ from dataclasses import replace
 from typing import Any
 
 from . import driver
+from .attach import attach
 from .core.dtypes import DTYPES, is_float
 from .core.program import Attribute, Buffer, GradientBody, Outputs, Scalar, Source
 from .errors import error
+from .frontend.bodies_in_steps import Step, steps_of
 from .frontend.signature import MAX_NAME
 from .frontend.spec_files import SpecText
 from .gradients.gradient_program import gradient_program
@@ -41,6 +43,39 @@ def gradient_of(program: TensorProgram, options: Options, wrt: Sequence[str] = (
     body = program.first(GradientBody)
     if body is None:
         return gradient_program(program, wrt)
+    own = _own(program, options)
+    (op,) = loaded([_by_hand(program, body)], own)
+    values = driver.advance(op, "tensor", own)
+    assert isinstance(values, TensorProgram)
+    return _only(values, [PREFIX + name for name in wrt]) if wrt else values
+
+
+def gradient_steps(program: TensorProgram, options: Options, wrt: Sequence[str] = ()) -> tuple[
+        tuple[Step, TensorProgram | None], ...]:
+    """The body of [gradient] in steps, each with its values, if it is no operator of the library. Steps may have
+    derivatives where the whole has none. None where there is no such body, or it calls nothing that is a step."""
+    body = program.first(GradientBody)
+    if body is None:
+        return ()
+    own = _own(program, options)
+    steps: list[tuple[Step, TensorProgram | None]] = []
+    wanted = [PREFIX + name for name in wrt]
+    for step in steps_of(_by_hand(program, body), own):
+        values = None if step.program is None else driver.advance(attach(step.program, own), "tensor", own)
+        assert values is None or isinstance(values, TensorProgram)
+        if values is not None or step.operator or not wanted or step.gives[0] in wanted:
+            steps.append((step, values))
+    return tuple(steps)
+
+
+def _own(program: TensorProgram, options: Options) -> Options:
+    """The options for the body of a gradient."""
+    return replace(options, opt=max(1, program.opt),
+                   instances=(), case_instances=False, only=(), binds=(), strided=(), schedule=None)
+
+
+def _by_hand(program: TensorProgram, body: GradientBody) -> SpecText:
+    """The gradient of an operator as a spec. E676 or E677 where it cannot have one."""
     given = [p for p in program.params if isinstance(p, Scalar) or (isinstance(p, Buffer) and p.access == "in")]
     made = [p for p in program.params if isinstance(p, Buffer) and p.access != "in"]
     results = [p for p in given if is_float(p.type)]
@@ -59,14 +94,8 @@ def gradient_of(program: TensorProgram, options: Options, wrt: Sequence[str] = (
             'lang = "python"']
     head += [""] * (body.line - len(head) - 2)                     # so that its errors are where it is written
     source = program.first(Source)
-    text = SpecText(source.file if source is not None else "<text>",
+    return SpecText(source.file if source is not None else "<text>",
                     "\n".join([*head, "code = '''", f"{body.code}'''\n"]), "toml")
-    own = replace(options, opt=max(1, program.opt),
-                  instances=(), case_instances=False, only=(), binds=(), strided=(), schedule=None)
-    (op,) = loaded([text], own)
-    values = driver.advance(op, "tensor", own)
-    assert isinstance(values, TensorProgram)
-    return _only(values, [PREFIX + name for name in wrt]) if wrt else values
 
 
 def _only(program: TensorProgram, names: Sequence[str]) -> TensorProgram:

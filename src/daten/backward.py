@@ -4,11 +4,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from caten.core.dtypes import is_complex, is_float
-from caten.errors import error
+from caten.errors import CatenError, error
 
 from . import templates
 from .graph import Call, Constant, Ref, called, in_order, reshaped, stops_gradients
-from .templates import Barrier, ByHand, Reshape
+from .templates import Barrier, ByHand, Reshape, Template
 from .tracing import formulas_of, zeros
 
 Key = tuple[int, int]                                       # a node and which of its results
@@ -65,7 +65,27 @@ def _adjoints(call: Call, seeds: Sequence[Ref], want: tuple[bool, ...]) -> tuple
         found = template.backward(call.inputs[len(call.shapes):], call.inputs[:len(call.shapes)], seeds)
         return tuple([r for r, wanted in zip(found, want[len(call.shapes):], strict=True) if wanted])
     results = [Ref(call, n) for n in range(len(call.shapes))] if template.takes_results else []
-    return called(template.gradient(want), [*call.inputs, *results, *seeds])
+    try:
+        return called(template.gradient(want), [*call.inputs, *results, *seeds])
+    except CatenError as problem:
+        if problem.diagnostics[0].code != "E676" or not template.steps:
+            raise
+        return _in_steps(template, call.inputs, seeds, want)
+
+
+def _in_steps(template: Template, inputs: Sequence[Ref], seeds: Sequence[Ref], want: tuple[bool, ...]) -> tuple[
+        Ref, ...]:
+    """The gradients of an operator with respect to its wanted inputs, as those of the steps that it consists of."""
+    apart = tuple(inputs)
+    if len({_key(r) for r in inputs}) < len(inputs):         # one array is several of the inputs
+        apart = called(Barrier(tuple([r.dtype for r in inputs])), inputs)
+    known = dict(zip(template.inputs, apart, strict=True))
+    for step, takes, gives in template.steps:
+        given = [known[name] for name in takes]
+        known |= zip(gives, called(step, given) if step is not None else given, strict=True)
+    results = [known[template.outputs[n]] for n in template.seeded]
+    return tuple(differentiated(results, [r for r, wanted in zip(apart, want, strict=True) if wanted], seeds,
+                                is_partial=True))
 
 
 def _total(parts: list[Ref]) -> Ref | None:

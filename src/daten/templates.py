@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from caten import driver, loading
 from caten.core.dtypes import DTYPES, is_float
@@ -29,6 +29,10 @@ from .kept_values import kept
 from .misfits import Axes
 from .settings import forgotten_by_use, options
 from .symbolic_sizes import has_symbolic
+
+if TYPE_CHECKING:
+    from caten.frontend.bodies_in_steps import Step
+    Steps = tuple[tuple[Step, TensorProgram | None], ...]
 
 Given = tuple[str, tuple[int, ...]]                         # an element type and a shape
 EXPRESSION = "<expression>"                                 # the file of a body of our own
@@ -55,6 +59,8 @@ class Template:
         self.output_shapes = tuple([buffers[name].shape for name in self.outputs])
         self.conditions = tuple([c for r in self.program.all(Require) for c in conjuncts(r.cond)])
         self._gradients: dict[tuple[bool, ...], Template] = {}
+        self._refused: dict[tuple[bool, ...], CatenError] = {}
+        self._in_steps: Callable[[], Steps] = tuple
         self._shapes: dict[tuple[Given, ...], tuple[tuple[int, ...], ...]] = {}
 
     def __repr__(self) -> str:
@@ -117,7 +123,10 @@ class Template:
 
     def gradient(self, wanted: tuple[bool, ...]) -> Template:
         """The operator of the gradients with respect to some of the inputs. Its inputs are those of the operator, its
-        outputs if it takes them (`takes_results`), and the gradient of each output of floats."""
+        outputs if it takes them (`takes_results`), and the gradient of each output of floats. E676 if there is
+        none."""
+        if wanted in self._refused:
+            raise self._refused[wanted]
         if wanted not in self._gradients:
             names = [n for n, want in zip(self.inputs, wanted, strict=True) if want]
 
@@ -125,13 +134,36 @@ class Template:
                 from caten.differentiation import gradient_of
                 return gradient_of(self.program, options(), names)
             known = self.known and (*self.known, "gradient", *names)
-            made = kept(known, differentiated) if known else differentiated()
+            try:
+                made = kept(known, differentiated) if known else differentiated()
+            except CatenError as problem:
+                self._refused[wanted] = problem
+                raise
             arrays = [p for p in made.params if isinstance(p, Buffer | Scalar)]
             made_of = [p.name for p in arrays if isinstance(p, Scalar) or p.access == "in"]
             given = [name for name in made_of if name not in self.inputs]
             self._gradients[wanted] = Template(made, [*self.inputs, *given],
                                                [p.name for p in arrays if p.name not in made_of], known)
+
+            def in_steps() -> Steps:
+                from caten.differentiation import gradient_steps
+                return gradient_steps(self.program, options(), names)
+            self._gradients[wanted]._in_steps = in_steps
         return self._gradients[wanted]
+
+    @cached_property
+    def steps(self) -> tuple[TemplateStep, ...]:
+        """Operators that compute the same one after the other, each of which may have a gradient where the whole has
+        none; none where there are no such steps."""
+        made: list[TemplateStep] = []
+        for step, values in self._in_steps():
+            template = None
+            if step.operator:
+                template = of_spec(library_spec(step.operator), step.operator, step.instance or Instance((), (), ""))
+            elif values is not None:
+                template = Template(values, step.takes, [o.name for o in values.outputs])
+            made.append((template, step.takes, step.gives))
+        return tuple(made)
 
     @property
     def takes_results(self) -> bool:
@@ -152,6 +184,9 @@ def in_solvable_order(formulas: Sequence[Formula], known: Iterable[str]) -> Iter
         left.remove(found)
         sizes |= found[2].variables
         yield found
+
+
+TemplateStep = tuple[Template | None, tuple[str, ...], tuple[str, ...]]    # what it takes and gives; None: the same
 
 
 class Reshape:

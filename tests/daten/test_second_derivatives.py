@@ -90,3 +90,59 @@ def test_products_of_shorter_floats() -> None:
         (first,) = gradients(x.cumprod(axis=0).sum(), [x])
         (second,) = gradients((first * first).sum(), [x])
         assert [g.astype("float32").tolist() for g in (first, second)] == [[1, 8, 0, 0, 0], [64, 8, 32, 576, 0]]
+
+
+def rows(*shape: int) -> np.ndarray:
+    """Elements in no order that are at least 0.5 apart."""
+    count = int(np.prod(shape))
+    return (np.random.default_rng(count).permutation(count) * 0.5 - 2.0).reshape(shape)
+
+
+SORTED: dict[str, tuple[Callable[..., Tensor], tuple[np.ndarray, ...]]] = {
+    "sort": (lambda x: (x * x * x).sort(axis=-1), (rows(9),)),
+    "sort of columns": (lambda x: (x * x * x).sort(axis=0, descending=True), (rows(4, 3),)),
+    "sort of the middle axis": (lambda x: (x * x * x).sort(axis=1), (rows(2, 4, 2),)),
+    "median": (lambda x: (x * x * x).median(axis=-1), (rows(3, 5),)),
+    "median of columns": (lambda x: (x * x * x).median(axis=0, keepdims=True), (rows(4, 3),)),
+    "quantile": (lambda x: (x * x * x).quantile(q=0.3, axis=1), (rows(3, 5),)),
+    "topk": (lambda x: apply("topk", x * x * x, k=2, axis=0)[0], (rows(5, 3),))}
+
+
+@pytest.mark.slice(3)
+@pytest.mark.parametrize("case", SORTED)
+def test_sorting(case: str) -> None:
+    """The permutation is constant, and all else is as without it."""
+    check(*SORTED[case])
+
+
+def regular(*shape: int) -> np.ndarray:
+    """Matrices that are far from singular, and so are their leading parts."""
+    return np.random.default_rng(shape).standard_normal(shape) + 3 * np.eye(*shape[-2:])
+
+
+def definite(x: Tensor) -> Tensor:
+    return x @ x.mT + 2 * Tensor(np.eye(x.shape[-1]))
+
+
+LINEAR_ALGEBRA: dict[str, tuple[Callable[..., Tensor], tuple[np.ndarray, ...]]] = {
+    "solve": (lambda a, b: a.solve(b), (regular(3, 3), regular(3, 2))),
+    "one matrix, several right sides": (lambda a, b: a.solve(b), (regular(1, 2, 2), regular(3, 2, 1))),
+    "a matrix by itself": (lambda a: a.solve(a * a), (regular(2, 2),)),
+    "triangular_solve": (lambda a, b: a.triangular_solve(b), (regular(3, 3), regular(3, 2))),
+    "upper, with ones": (lambda a, b: a.triangular_solve(b, lower=False, unit=True), (regular(2, 2), regular(3, 2, 1))),
+    "inverse": (lambda a: a.inverse(), (regular(2, 3, 3),)),
+    "det": (lambda a: a.det(), (regular(3, 3),)), "det of a stack": (lambda a: a.det(), (regular(2, 2, 2),)),
+    "slogdet": (lambda a: a.slogdet()[1], (regular(2, 3, 3),)),
+    "cholesky": (lambda a: definite(a).cholesky(), (regular(3, 3),)),
+    "cholesky of a stack": (lambda a: definite(a).cholesky(), (regular(2, 2, 2),)),
+    "Q": (lambda a: a.qr()[0], (regular(4, 3),)), "R": (lambda a: a.qr()[1], (regular(4, 3),)),
+    "Q and R of a stack": (lambda a: a.qr()[0] * a.qr()[1].sum(), (regular(2, 3, 2),)),
+    "wide R": (lambda a: a.qr()[1], (regular(2, 4),)),
+    "eigvalsh": (lambda a: (a + a.mT).eigvalsh(), (regular(3, 3),)), "svdvals": (lambda a: a.svdvals(), (regular(4, 3),)),
+    "lstsq": (lambda a, b: a.lstsq(b), (regular(4, 2), regular(4, 1))), "cond": (lambda a: a.cond(p=1), (regular(3, 3),))}
+
+
+@pytest.mark.slice(6)
+@pytest.mark.parametrize("case", LINEAR_ALGEBRA)
+def test_linear_algebra(case: str) -> None:
+    check(*LINEAR_ALGEBRA[case])
