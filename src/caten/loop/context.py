@@ -104,9 +104,10 @@ class Context(Valuation):
         context = self._with(ranges=ranges)
         if rising or falling:
             context = context._assuming((upward if rising else downward,))
-            for factor in _factors(context, hi - lo if rising else lo - hi):   # a nonzero product
+            length = hi - lo if rising else lo - hi
+            for factor in _factors(context, length):                           # a nonzero product
                 context = context._assuming(((Constraint(of_atom(factor).shifted(-1)),),))
-            context = context._with_whole_products(hi - lo)._with_decided_products()._with_divided_equations()
+            context = context._with_whole_products(hi - lo)._with_decided_products(length)._with_divided_equations()
             context = context._with_decided_extrema((lo, hi))
             if step.is_constant and abs(step.constant) != 1:      # i = lo + step·k
                 count = Var(loop.name + ".k", "i64")
@@ -117,9 +118,9 @@ class Context(Valuation):
         context = context.forgetting(changed)
         return context._with(values={**context.values, **counted}) if counted else context
 
-    def _with_decided_products(self) -> Context:
+    def _with_decided_products(self, length: Linear) -> Context:
         """With the one of several alternatives that is left, if it says that a product is not 0: in a loop over k,
-        where 1 ≤ a · b or k ≤ 0, neither a nor b is 0."""
+        where 1 ≤ a · b or k ≤ 0, neither a nor b is 0. `length`: that of the loop, 1 at least."""
         context = self
         for clause in self.clauses:
             if len(clause.alternatives) < 2:
@@ -127,11 +128,16 @@ class Context(Valuation):
             products = [a for a in clause.alternatives if len(a) == 1 and len(a[0].linear.terms) == 1
                         and a[0].linear.degree > 1 and a[0].linear.constant < 0 and not a[0].equal]
             others = [a for a in clause.alternatives if a not in products]
-            if len(products) == 1 and all(any(not c.equal and self.shows_nonnegative(c.linear.scaled(-1).shifted(-1))
+            if len(products) == 1 and all(any(not c.equal and self._is_below_zero(c.linear, length.shifted(-1))
                                               for c in a) for a in others):
                 for factor in _factors(self, products[0][0].linear.shifted(-products[0][0].linear.constant)):
                     context = context._assuming(((Constraint(of_atom(factor).shifted(-1)),),))
         return context
+
+    def _is_below_zero(self, form: Linear, least: Linear) -> bool:
+        """Is a form negative by its interval, or by that of its sum with what is ≥ 0? A chain of bounds, which fails
+        nearly always, would be tried again in each loop of a nest."""
+        return self.interval(form)[1] < 0 or self.interval(form + least)[1] < 0
 
     def _with_decided_extrema(self, forms: Iterable[Linear]) -> Context:
         """With what the quotients and remainders in the bounds of a loop, and in what is known, are inside it, where it
