@@ -115,8 +115,8 @@ def _shared_memory(program: LoopProgram, found: Sequence[tuple[Local, Expr, bool
     shares: dict[str, str] = {}
     taken: dict[str, frozenset[int]] = {}                 # the first local in a place -> when the place is needed
     for name in sorted(times_of, key=lambda name: (-_usual(forms[name][0]), min(times_of[name]))):
-        place = next((p for p, used in taken.items() if not used & times_of[name] and _fits(forms[name], forms[p])),
-                     name)
+        place = next((p for p, used in taken.items()
+                      if used.isdisjoint(times_of[name]) and _fits(forms[name], forms[p])), name)
         if place != name:
             shares[name] = place
         taken[place] = taken.get(place, frozenset()) | times_of[name]

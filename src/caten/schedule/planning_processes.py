@@ -20,7 +20,7 @@ from .. import cores
 from ..core.node import Node
 from ..core.program import Machine, Schedule, Taken
 from ..core.text import flat, form_of
-from ..core.unique_names import Names, declared_names
+from ..core.unique_names import declared_names
 from ..frozen import frozen
 from ..loop.statements import LoopProgram
 from . import planning_log
@@ -202,7 +202,7 @@ def unnamed(program: LoopProgram) -> tuple[Node, ...]:
 def with_free_names(answer: Answer, before: LoopProgram, now: LoopProgram) -> Answer | None:
     """What steps have made of `before`, with the names that they would have given in `now`, where more names are taken.
     None if that is not known: of a name that others are derived from."""
-    known, taken = declared_names(before), Names.of(now).taken
+    known, taken = declared_names(before), declared_names(now)
     made = declared_names(answer.program) - known
     made |= frozenset([word for word in words_of(answer.log) if "_" in word]) - known        # and not taken in the end
     clashing = {_wish_of(name)[0] for name in made & taken}

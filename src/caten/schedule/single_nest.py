@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ..core.program import At, Attribute, Buffer, Case, Check, Doc, Reference, Schedule, Signature, Source, Taken
-from ..core.unique_names import declared_names
+from ..core.unique_names import Names, declared_names
 from ..frozen import frozen
 from ..loop.effects import loop_names, reads, writes
 from ..loop.statements import Aref, For, If, Kernel, Local, LoopProgram, Repeat, Stmt, Vref
@@ -119,9 +119,9 @@ def _apart(program: LoopProgram, kernel: Kernel, path: tuple[Level, ...], name: 
     if (known and known & _changed(path)) or (len(program.kernels) == 1 and loops_in(body) == loops_in(kernel)):
         return None
     part = kernel.replace(body=body, starts=())
-    taken = Taken(tuple(sorted(declared_names(program) - declared_names(part))))
+    taken = Taken(tuple(sorted(Names.of(program).taken - declared_names(part))))       # beside those of the program
     kept = _arrays(program, part)
-    others_own = Kernel | Repeat | Schedule | Taken | UNUSED | Buffer | Local
+    others_own = Kernel | Repeat | Schedule | UNUSED | Buffer | Local
     clauses = [part if c is kernel else c for c in program.clauses
                if c is kernel or c in kept or not isinstance(c, others_own)]
     return Apart(LoopProgram(program.name, (*clauses, taken)), program, kernel, path, name, others)

@@ -26,7 +26,7 @@ def fission(program: LoopProgram, loop: str, after: str | int, name: str = "") -
     found = find(program, loop, step)
     at = _position(found, after, step)
     names = Names.of(program)
-    if name in names.taken:
+    if name in names:
         raise refusal("E524", step, f"the name {name} must be new to the program")
     first, second = found.body[:at], found.body[at:]
     lets = _needed(found, first, second)

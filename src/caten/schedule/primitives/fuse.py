@@ -46,7 +46,7 @@ def fuse(program: LoopProgram, outer: str, inner: str, name: str = "") -> tuple[
                       "bound the sizes by a condition in the signature, or split one of the loops and fuse the parts")
     mark = _mark(program, one, two, step)
     names = Names.of(program)
-    if name in names.taken:
+    if name in names:
         raise refusal("E522", step, f"the name {name} must be new to the program")
     both = Var(name or names.fresh(outer + inner), "i64")
     values = {one: canonical(both // extents[1] + one.lo), two: canonical(both % extents[1] + two.lo)}
