@@ -43,7 +43,7 @@ def test_a_gradient_by_hand() -> None:
     np.testing.assert_allclose(made.numpy(), 2 * X)
     assert int(count) == (np.abs(2 * X) > 1).sum()
     np.testing.assert_allclose(x.grad.numpy(), 2 * np.clip(4 * X, -0.5, 0.5))
-    with pytest.raises(ValueError, match="1 gradients for 2 inputs"):
+    with pytest.raises(ValueError, match="1 gradient for 2 inputs"):
         grad(lambda a, b: Wrong()(a, b).sum())(Tensor(X), Tensor(X))
 
     class Narrow(Clipped):

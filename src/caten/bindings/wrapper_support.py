@@ -117,7 +117,7 @@ CAST = ("cast", "cast", "x")
 
 # Module, and the names of what is copied; a module without names is copied whole.
 SUPPORT: tuple[tuple[ModuleType, str], ...] = (
-    (errors, "did_you_mean"),
+    (errors, "amount did_you_mean"),
     (echo, "spelled"),
     (dtypes, "DType DTYPES FORMATS is_short is_packed rounded rounds_to_infinity short_bits"),
     (numpy_types, "EXTENDED numpy_dtype"),
