@@ -342,7 +342,7 @@ def test_calls_refuse_what_they_do_not_take() -> None:
     refused("E700", "a was given twice", lambda: scale(x, 2.0, a=2))
     refused("E700", "a missing", lambda: scale(x))
     refused("E700", "has no argument b", lambda: scale.bind(x, 2.0, b=1))
-    refused("E713", "out= takes 1 arrays", lambda: scale(x, 2.0, out=(x, x)))
+    refused("E713", "out= takes 1 array,", lambda: scale(x, 2.0, out=(x, x)))
     for call in (scale, scale.bind):
         for wrong in ("x", b"x", None, object(), {}, [[1], [2, 3]], 10**5000, len):
             for arguments in ({"X": wrong, "a": 2.0}, {"X": x, "a": wrong}, {"X": x, "a": 2.0, "out": wrong}, {"X": x, "a": 2.0, "N": wrong}):
