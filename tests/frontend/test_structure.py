@@ -99,6 +99,7 @@ VALUES: dict[str, tuple[Any, Any]] = {          # annotation -> a value and anot
     "tuple[Stmt, ...]": ((Fail(1),), (Fail(1), Fail(1))), "tuple[Any, ...]": (("split", ("i",)), ("split", "i")),
     "Value": (values.Compute("i64", (), index(3)), values.Compute("i64", (), index(4))),
     "tuple[Axis, ...]": ((values.Axis("i", index(3)),), (values.Axis("i", index(4)),)), "tuple[Out, ...]": ((values.Out("c", "f32", ()),), ()),
+    "tuple[From, ...]": ((statements.From("X", (index(1),)),), ()),
     "OpProgram": (OpProgram("A", ()), OpProgram("B", ())), "tuple[Config, ...]": ((program.Config("a", "1"),), ()),
 }
 
