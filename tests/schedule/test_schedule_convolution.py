@@ -198,14 +198,16 @@ def test_few_registers_have_the_pixels_in_vectors() -> None:
     assert not any(step[0] == "specialize" and step[3] == "v" for step in taken(scheduled(windows("avx2"))).steps)
 
 
-EVEN = ((4, 3, 4, 16, 1), (5, 33, 3, 7, 1), (12, 9, 9, 30, 1), (16, 2, 8, 17, 1), (3, 4, 1, 1, 1))
+EVEN = ((4, 2, 4, 16, 1), (5, 3, 3, 7, 1), (8, 1, 5, 17, 1), (3, 2, 1, 1, 1))
+DEEP = ((4, 65, 3, 16, 1), (12, 9, 9, 30, 1))          # channels for two visits, and several tiles
 
 
 @pytest.mark.slice(3)
 @pytest.mark.parametrize(("machine", "dtype", "dilation", "lines"), [
     ("avx2", "f32", 1, 2), ("avx512", "f32", 1, 4), ("avx2", "f64", 2, 2), ("avx2", "i32", 1, 2), ("avx512", "f32", 3, 4)])
 @pytest.mark.slow
-def test_few_filters_read_their_windows_in_packed_lines(machine: str, dtype: str, dilation: int, lines: int) -> None:
+def test_few_filters_read_their_windows_in_packed_lines(
+        machine: str, dtype: str, dilation: int, lines: int, nightly: bool) -> None:
     """Each line is packed once for a row of tiles, with its halo, and vectors begin wherever a window does."""
     before = windows(machine, dtype, dilation=dilation)
     after = scheduled(before)
@@ -218,7 +220,7 @@ def test_few_filters_read_their_windows_in_packed_lines(machine: str, dtype: str
     assert not any(isinstance(n, If) for n in nest.unique())
     (tile,) = [n for n in after.unique() if isinstance(n, Local) and n.name == reads[0].buffer]
     assert tile.shape[1] == Const(lines + 2 * dilation, "i64")
-    assert_same(before, after, EVEN)
+    assert_same(before, after, EVEN + DEEP if nightly else EVEN)
 
 
 @pytest.mark.parametrize(("stride", "dilation"), [(2, 1), (3, 2)])
@@ -235,7 +237,7 @@ def test_windows_of_few_filters_in_three_dimensions() -> None:
  (buffer F f32 (M C 2 3 2) (0 1 2 3 4) in) (buffer Y f32 (N M D H W) (0 1 2 3 4) inout)""", MACHINES["avx2"])
     after = scheduled(before)
     assert any(step[0] == "stage" and step[5:] == ("cdi", "rd", ("ydi", "pd"), ("xdo", "xdi", "qd")) for step in taken(after).steps)
-    assert_same(before, after, ((2, 5, 3, 2, 3, 9), (1, 4, 1, 1, 4, 16)))
+    assert_same(before, after, ((2, 5, 1, 1, 3, 9), (1, 4, 1, 2, 4, 8)))
 
 
 @pytest.mark.slow
