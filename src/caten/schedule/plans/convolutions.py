@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ...core.dtypes import DTYPES
 from ...frozen import frozen
 from .packed_products import AHEAD, DEPTH, outer_depth, panel_rows_of, trip_count_of, unrolls_inner
 from .parameters import Parameter
@@ -28,6 +27,7 @@ FEWEST_PIXELS = 8               # with fewer, loading the filters takes as long 
 SPARE = 2                       # registers for what is broadcast
 MOST_PIXELS = 2048              # whose results for a panel of filters do not need much memory
 IMAGES = 4                      # whose results are kept at once: filters are packed once for all of them
+MOST_COLUMNS = 1024             # of lines that are packed whole
 MOST_FILTERS = 64               # for which copying a window counts beside multiplying it
 FILTER_ROWS = 4                 # of a tile that reads windows in place: it loads a vector of pixels for so many
 FEWEST_REGISTERS = 16           # for two lines of these, and twice as many registers for four
@@ -144,22 +144,20 @@ def filters_in_vectors(p: Product, context: PlanContext) -> Version:
 
 def few_filters(p: Product, context: PlanContext) -> Version:
     """For few filters, with which windows are multiplied in less time than it takes to copy each, if tiles of copied
-    windows would not cover filters and image better. A row of tiles is read from half of the last private cache."""
-    filters, channels, line, column = _windows_of_lines(p)
+    windows would not cover filters and image better. (Each condition is one of a single size: what is known of products
+    of sizes makes all proofs about other versions slow.)"""
+    filters, _, line, column = _windows_of_lines(p)
     tall, lanes = _windows(p, context), context.lanes([p.dtype])
     if context.machine.registers < FEWEST_REGISTERS or not context.masks_are_cheap(lanes) or p.lanes < lanes:
         raise NotApplicable("there are too few registers, vectors have no masks, or an operand has other elements than "
                             "the result")
     lines = context.machine.registers // FEWEST_REGISTERS * LINES
     plan = DirectConvolution(FILTER_ROWS, lines, lanes, lanes, DEEPER * tall.depth, tall.unroll_inner)
-    work = _rounded(filters, plan.rows, plan.lines * plan.width, _tiles(line, column, plan))
-    others = [("+", _rounded(filters, other.rows, other.lines * other.width, _tiles(line, column, other)),
-               ("*", _tiles(line, column, other), str(COPYING * other.lines * other.width)))
-              for other in _tall_and_wide(tall)]
-    packed_lines = plan.lines + (p.sums[-2].count or 1) - 1
-    elements = context.machine.cache_bytes[-1] // 2 // DTYPES[p.dtype].bytes // packed_lines
-    few = (at_most(filters, MOST_FILTERS), area_at_most(channels, column, elements))
-    return version_if(plan, both(*few, *[("<=", work, other) for other in others]), "d",
+    fits = [at_most(filters, MOST_FILTERS), at_most(column, MOST_COLUMNS), at_least(line, 2 * plan.lines),
+            ("<=", _whole(filters, plan.rows), ("+", _whole(filters, tall.rows), str(COPYING)))]
+    if plan.width > tall.width:
+        fits.append(("<=", ("*", _whole(column, plan.width), "8"), ("*", _whole(column, tall.width), "9")))
+    return version_if(plan, both(*fits), "d",
                       "there are many filters, long lines, or tiles of windows cover filters and image better")
 
 
@@ -218,6 +216,11 @@ def _tall_and_wide(tall: PackedConvolution) -> tuple[PackedConvolution, ...]:
 def _wider(tall: PackedConvolution) -> PackedConvolution:
     """The plan with tiles of half as many lines, of twice the width."""
     return replace(tall, lines=tall.lines // 2, width=2 * tall.width)
+
+
+def _whole(axis: Axis, at_once: int) -> Any:
+    """An extent, rounded up to a multiple."""
+    return ("*", ("floordiv", ("+", axis.size, str(at_once - 1)), str(at_once)), str(at_once))
 
 
 def _rounded(filters: Axis, at_once: int, pixels: int, tiles: Any) -> Any:
