@@ -133,7 +133,7 @@ def filters_in_vectors(p: Product, context: PlanContext) -> Version:
     plan = ConvolutionOverFilters(LINES, pixels // LINES, vectors * lanes, lanes, DEEPER * tall.depth, panel, IMAGES)
     work = _rounded(filters, plan.filters, plan.lines * plan.width, _tiles(line, column, plan))
     others = [_rounded(filters, other.rows, other.lines * other.width, _tiles(line, column, other))
-              for other in _tall_and_wide(tall)]
+              for other in (tall, *([_wider(tall)] if tall.lines % 2 == 0 else []))]
     many = (at_least(filters, 2 * panel if context.uses_threads else plan.filters),
             area_at_most(line, column, MOST_PIXELS))
     clearly = [("<=", ("*", work, "10"), ("*", other, "9")) for other in others]
@@ -208,11 +208,6 @@ def _windows_of_lines(p: Product) -> tuple[Axis, Axis, Axis, Axis]:
     return filters, channels, line, column
 
 
-def _tall_and_wide(tall: PackedConvolution) -> tuple[PackedConvolution, ...]:
-    """The plans with tiles of some lines, and of half as many."""
-    return (tall, _wider(tall)) if tall.lines % 2 == 0 else (tall,)
-
-
 def _wider(tall: PackedConvolution) -> PackedConvolution:
     """The plan with tiles of half as many lines, of twice the width."""
     return replace(tall, lines=tall.lines // 2, width=2 * tall.width)
@@ -230,7 +225,7 @@ def _rounded(filters: Axis, at_once: int, pixels: int, tiles: Any) -> Any:
     return ("*", ("*", groups, tiles), str(at_once * pixels))
 
 
-def _tiles(line: Axis, column: Axis, plan: PackedConvolution | ConvolutionOverFilters | DirectConvolution) -> Any:
+def _tiles(line: Axis, column: Axis, plan: PackedConvolution | ConvolutionOverFilters) -> Any:
     """The number of register tiles that cover an image."""
     lines, columns = [("floordiv", ("+", axis.size, str(extent - 1)), str(extent))
                       for axis, extent in ((line, plan.lines), (column, plan.width))]
