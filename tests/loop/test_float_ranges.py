@@ -8,11 +8,13 @@ import pytest
 
 from caten.core.dtypes import rounded
 from caten.core.expr import Cast, Const, Expr, Op, Var
-from caten.loop.float_ranges import float_range, whole_range
+from caten.loop.float_ranges import float_range, is_nonpositive, whole_range
+from caten.loop.statements import Splat
 
 X = Var("x", "f32")
-UNARY = {"abs": abs, "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc, "round": round, "sqrt": lambda v: math.sqrt(v) if v >= 0 else 0.0, "relu": lambda v: max(v, 0.0)}
-BINARY = {"max": max, "min": min, "add": lambda a, b: a + b, "mul": lambda a, b: a * b}
+UNARY = {"neg": lambda v: -v, "abs": abs, "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc, "round": round, "sqrt": lambda v: math.sqrt(v) if v >= 0 else 0.0, "relu": lambda v: max(v, 0.0)}
+BINARY = {"max": max, "min": min, "add": lambda a, b: a + b, "mul": lambda a, b: a * b, "sub": lambda a, b: a - b,
+          "div": lambda a, b: a / b if b else math.copysign(1e30, a) * math.copysign(1, b) if a else 0.0}
 
 
 def number(value: float) -> Const:
@@ -62,3 +64,15 @@ def test_random_expressions_are_in_their_ranges() -> None:
         assert lo <= value <= hi, (expr, value)
         narrow += (lo, hi) != (-math.inf, math.inf)
     assert narrow > 1000
+
+
+def test_what_is_known_to_be_at_most_0() -> None:
+    y, square = Var("y", "f32"), Op("mul", (X, X))
+    negated = Op("neg", (X,))
+    for expr in (Op("neg", (Op("abs", (X,)),)), Op("neg", (square,)), Op("mul", (negated, X)), Op("mul", (X, negated)), Op("div", (Op("neg", (square,)), number(2.0))),
+                 Op("mul", (number(-0.5), square)), Op("sub", (X, Op("max", (y, X)))), Op("sub", (Op("min", (y, number(0.0))), square)), number(0.0),
+                 Op("add", (number(-1.0), Op("neg", (square,)))), Op("neg", (Splat(8, square),)), Op("min", (X, number(0.0)))):
+        assert is_nonpositive(expr), expr
+    for expr in (X, Op("neg", (X,)), square, Op("mul", (X, y)), Op("sub", (X, Op("max", (y, y)))), Op("sub", (X, Op("fmax", (y, X)))), Op("div", (Op("neg", (square,)), y)),
+                 Op("div", (square, number(-0.0))), Op("add", (number(1.0), Op("neg", (square,)))), Op("sub", (X, Op("min", (y, X)))), number(0.25)):
+        assert not is_nonpositive(expr), expr

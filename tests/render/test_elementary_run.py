@@ -57,6 +57,29 @@ def test_every_number_of_lanes(compiler: str, lanes: int, renderer: CStyle, tmp_
             check(build(text(fn, dtype, lanes), folder, compiler, renderer), fn, dtype, np.geomspace(0.1, 20, lanes).astype(f"float{dtype[1:]}"))
 
 
+NONPOSITIVE: dict[str, tuple[str, Any]] = {
+    "min_0": ("(min {0} (splat {1} 0.0:{2}))", lambda x: np.minimum(x, 0)), "nonpositive": ("(neg (abs {0}))", lambda x: -np.abs(x))}
+
+
+@pytest.mark.parametrize(("renderer", "lanes"), [(CStyle(), 4), (Fused(), 8), (Wide(), 16), (Fused(), 16)])
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("form", NONPOSITIVE)
+def test_shorter_exponentials_of_what_is_at_most_0(form: str, compiler: str, lanes: int, renderer: CStyle, tmp_path: Path) -> None:
+    argument, meant = NONPOSITIVE[form]
+    values = [-0.0, 1.5, -20.3, np.nan, -np.inf, -87.9, -103.2, np.inf, -104.4, -130.0, -740.0, -745.0, -1e30, 0.7, -0.3, 200.0]
+    for dtype in ("f32", "f64"):
+        folder = tmp_path / dtype
+        folder.mkdir()
+        ref, x = f"(vref X {lanes} (0))", np.array(values, f"float{dtype[1:]}")
+        run = build(text("exp", dtype, lanes).replace(f"(exp {ref})", f"(exp {argument.format(ref, lanes, dtype)})"), folder, compiler, renderer)
+        assert f"ct_exp_of_{form}_{dtype}x{lanes}(" in run.source
+        got = np.zeros_like(x)
+        for k in range(0, len(x), lanes):
+            assert run(x[k:k + lanes], got[k:k + lanes]) == 0
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_max_ulp(got, np.asarray(evaluate.apply("exp", [meant(x)], dtype)), 1)
+
+
 @pytest.mark.slice(8)
 @pytest.mark.parametrize(("dtype", "lanes"), [("f32", 16), ("f64", 8)])
 @pytest.mark.parametrize("fn", ["exp", "exp2"])

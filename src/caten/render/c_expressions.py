@@ -4,6 +4,7 @@ from __future__ import annotations
 from ..core.dtypes import DTYPES, is_packed, is_short
 from ..core.expr import Bitcast, Cast, Const, Expr, Op, Var, number
 from ..errors import error
+from ..loop.float_ranges import is_nonpositive
 from ..loop.statements import Address, Aref, Fold, Prefix, Ramp, Shuffle, Splat, Vref
 from ..mathematics.elementary.arithmetic import Scaled
 from . import conversions
@@ -20,6 +21,14 @@ def _known(ref: Vref, holds: Expr) -> Vref:
         case Op(fn="and", args=(a, b)) if holds in (a, b):
             return ref.replace(mask=b if a is holds else a)
     return ref.replace(mask=None) if ref.mask is holds else ref
+
+
+def shorter_exponential(arg: Expr) -> tuple[str, Expr] | None:
+    """The form in elementary_table.PARTIAL that e^arg may have, and what it is of; None where the sign is not known."""
+    match arg:
+        case Op(fn="min", args=(x, Const(value=0) | Splat(arg=Const(value=0)))):
+            return "exp_of_min_0", x
+    return ("exp_of_nonpositive", arg) if is_nonpositive(arg) else None
 
 
 class Expressions(Conditions):
@@ -133,7 +142,11 @@ class Expressions(Conditions):
         return self._plain_shift(op, 1)
 
     def _simplified_vector(self, op: Op, lanes: int) -> Code | None:
-        """The same for a vector and a constant. A division by one is a multiplication, which compilers make of it."""
+        """The same for a vector and a constant. A division by one is a multiplication, which compilers make of it.
+        Exponentials of what is known to be at most 0 have a shorter form."""
+        if op.fn == "exp" and (shorter := shorter_exponential(op.args[0])) is not None and (
+                function := self.helpers.partial(shorter[0], op.dtype, lanes)) is not None:
+            return call(function, self.value(shorter[1]))
         if op.fn in ("shl", "shr"):
             return self._plain_shift(op, lanes)
         left, by = op.args[0], op.args[-1].arg if isinstance(op.args[-1], Splat) else op.args[-1]

@@ -41,7 +41,7 @@ def write(helpers: Helpers, fn: str, dtype: str, lanes: int, name: str) -> str:
 def form(helpers: Helpers, fn: str, a: Arithmetic, lanes: int, name: str) -> str:
     """An operator by its form in mathematics.elementary."""
     operands, a = elementary_table.parameters(fn, a), replace(a, scales=(a.dtype, lanes) in SCALE_BUILTINS)
-    return function(helpers, Definition.of(operands, elementary_table.FORMS[fn].write(a, *operands)), lanes, name)
+    return function(helpers, Definition.of(operands, elementary_table.written(fn, a, *operands)), lanes, name)
 
 
 def by_halves(helpers: Helpers, fn: str, a: Arithmetic, lanes: int, name: str) -> str:

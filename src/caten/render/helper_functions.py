@@ -185,6 +185,14 @@ class Helpers:
         scalar = self.libm(fn, dtype) if fn == "fma" else self.scalar_function(fn, dtype)
         return self.lanewise(scalar, name, dtype, dtype, lanes, arity)
 
+    def partial(self, name: str, dtype: str, lanes: int) -> str | None:
+        """The helper of a form in elementary_table.PARTIAL on vectors; None where there is none, or the runtime has a
+        function of its own for the operator."""
+        fn, _ = elementary_table.PARTIAL[name]
+        if (fn, dtype, lanes) in self.vectors or not elementary_table.has_form(name, self.arithmetic(dtype)):
+            return None
+        return self.defined(name, dtype, lanes)
+
     def converted(self, value: Code, of: str, to: str, lanes: int) -> Code:
         """A vector as a type of another size, by value; to a narrower integer it wraps. Each conversion doubles the
         bytes of an element or halves them: gcc takes a vector apart for more, and clang makes one conversion of

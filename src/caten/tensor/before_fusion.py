@@ -1,6 +1,7 @@
 """What is done to the values of a program right before they become kernels."""
 from __future__ import annotations
 
+from .bounded_exponents import with_bounded_exponents
 from .joined_checks import with_joined_checks
 from .late_division import divided_late
 from .values import TensorProgram
@@ -8,4 +9,4 @@ from .values import TensorProgram
 
 def ready_for_fusion(program: TensorProgram) -> TensorProgram:
     """The program whose values the kernels compute. One that has its kernels already stays as it is."""
-    return with_joined_checks(divided_late(program))
+    return with_joined_checks(with_bounded_exponents(divided_late(program)))

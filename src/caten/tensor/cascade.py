@@ -106,7 +106,8 @@ def step(cascade: Cascade, state: Mapping[str, str], fresh: Callable[[str], str]
         Member(part.buffer, top, cascade.top.outer),
         of_row(new, "max", old, part),
         of_row(origin, "where", Op("eq", (new, least)), number(0.0, top.type), new),
-        of_row(factor, "where", Op("eq", (old, new)), number(1.0, top.type), Op("exp", (Op("sub", (old, new)),))),
+        of_row(factor, "where", Op("eq", (old, new)), number(1.0, top.type),
+               Op("exp", (Op("min", (Op("sub", (old, new)), number(0.0, top.type))),))),
         *[shifted(m, m.name) for m in cascade.before if m.name in late]]
     results = {cascade.top.name: new.buffer}
     for m in cascade.sums:

@@ -18,6 +18,7 @@ from .fusion import is_contraction
 from .index_maps import axes_of
 from .kernels import Group, Member
 from .loop_splitting import conjuncts
+from .products import shift_of
 from .values import Axis, Compute, Read, Reduce, reads_of
 
 ROW = Var("(row)", "i64")                           # no name of a program
@@ -87,8 +88,8 @@ class _Beyond:
                 bounds = {b for part in conjuncts(cond) if (b := _bound(part, m.outer[self.row], key)) is not None}
                 self.bounds |= bounds
                 return value if bounds or self.value(m, yes) == value else None
-            case Op("exp", (Op("sub", (x, Read(top))),)) if top in self.tops:
-                return 0.0 if self.value(m, x) == LEAST["max"] else None
+            case Op("exp") if (shift := shift_of(e)) is not None and shift[1].buffer in self.tops:
+                return 0.0 if self.value(m, shift[0]) == LEAST["max"] else None
             case Op("mul", (a, b)):
                 return 0.0 if 0.0 in (self.value(m, a), self.value(m, b)) else None
             case Op("div", (a, b)) if key.name not in b.variables:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..core.expr import TRUE, Expr, Op
+from ..core.expr import TRUE, Const, Expr, Op
 from ..core.node import substitute
 from .index_maps import element, in_canonical_form, is_small, replaced
 from .values import Axis, Compute, Read, Reduce, TensorProgram, Value
@@ -50,16 +50,29 @@ def shifted_exponential(e: Expr, over: tuple[Axis, ...], values: Values) -> Read
     match e:
         case Read(buffer, index) if isinstance(source := values.get(buffer), Compute):
             return shifted_exponential(element(source, index), over, values)
-        case Op("exp", (Op("sub", (x, Read(top, at) as read)),)):
-            value = values.get(top)
-            if (isinstance(value, Reduce) and value.fn == "max" and value.cond is TRUE and is_free_of(read, over)
-                    and [a.extent for a in value.over] == [a.extent for a in over]):
-                names: dict[Expr, Expr] = {a.var: i for a, i in zip(value.axes, at, strict=True)}
-                names |= {a.var: b.var for a, b in zip(value.over, over, strict=True)}
-                own = in_canonical_form(substitute(opened(value.expr, values), names))
-                if own is in_canonical_form(opened(x, values)):
-                    return read
+    match shift_of(e):
+        case (x, read) if is_maximum_over(read, x, over, values):
+            return read
     return None
+
+
+def shift_of(e: Expr) -> tuple[Expr, Read] | None:
+    """x and the read m, if `e` is exp(x - m), or exp(min(x - m, 0))."""
+    match e:
+        case Op("exp", (Op("sub", (x, Read() as read)) | Op("min", (Op("sub", (x, Read() as read)), Const(value=0))),)):
+            return x, read
+    return None
+
+
+def is_maximum_over(read: Read, x: Expr, over: tuple[Axis, ...], values: Values) -> bool:
+    """Is an element the maximum of x over the axes `over`, all of them?"""
+    value = values.get(read.buffer)
+    if not (isinstance(value, Reduce) and value.fn == "max" and value.cond is TRUE and is_free_of(read, over)
+            and [a.extent for a in value.over] == [a.extent for a in over]):
+        return False
+    names: dict[Expr, Expr] = {a.var: i for a, i in zip(value.axes, read.index, strict=True)}
+    names |= {a.var: b.var for a, b in zip(value.over, over, strict=True)}
+    return in_canonical_form(substitute(opened(value.expr, values), names)) is in_canonical_form(opened(x, values))
 
 
 def is_softmax_sum(read: Read, values: Values) -> bool:

@@ -150,6 +150,21 @@ class Arithmetic:
         half = self.shr(both, 1)
         return value * self.power_of_two(half) * self.power_of_two(both - half)
 
+    @property
+    def least(self) -> int:
+        """What is added to n so that 1 stands for the greatest n for which v · 2^n rounds to 0, whatever v is below
+        2."""
+        return self.bias + self.mantissa + 2
+
+    def scaled_or_0(self, value: Expr, shifted: Expr) -> Expr:
+        """value · 2^n, rounded once, for a value in [1/2, 2) and any n from -least up; `shifted` holds n + least in its
+        low bits. Where it rounds to 0 by n alone, a factor is 0: many processors take over a hundred cycles for an
+        operation that underflows, and a masked softmax takes e^-inf for every second element."""
+        both = self.bits(shifted)
+        half = self.shr(both, 1)                                # its power is 0 for 0 and 1, and the least normal for 2
+        other = Op("add", (both - half, self.word(2 * self.bias - self.least)))
+        return value * self.power_of_two(other) * self.power_of_two(half)
+
     def whole(self, bits: Expr, bias: Expr) -> Expr:
         """A small unsigned integer as a float, less `bias` (2^m and what else is to be taken off)."""
         start = (self.mantissa + self.bias) << self.mantissa                   # the bits of 2^m

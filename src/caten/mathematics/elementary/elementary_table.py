@@ -44,6 +44,12 @@ FORMS: dict[str, Form] = {
     "erf": Form(error_functions.erf, wide=False, fused=False), "erfc": Form(error_functions.erfc),
     "lgamma": Form(gamma_functions.lgamma, double=False),
 }
+# Forms for a part of the numbers alone, which take fewer operations: name -> the operator, and the form. The renderer
+# chooses them where it sees that the operands are such numbers, and for the exponential of a minimum with 0.
+PARTIAL: dict[str, tuple[str, Form]] = {
+    "exp_of_nonpositive": ("exp", Form(exponential.exp_of_nonpositive, wide=False, fused=False)),
+    "exp_of_min_0": ("exp", Form(exponential.exp_of_min_0, wide=False, fused=False)),
+}
 # The greatest errors found on four million points and more, rounded up: float32, float64, and both with `fast`.
 ERRORS: dict[str, tuple[float | None, ...]] = {
     "exp": (1.0, 0.9, 2.0, 1.0), "exp2": (0.9, 0.8, 2.1, 1.0), "expm1": (0.9, 1.0, 2.5, 2.0),
@@ -71,13 +77,13 @@ NARROW_IF_FUSED = ("sin", "cos", "tan", "expm1", "log1p", "sinh", "cosh", "asinh
 
 def has_form(fn: str, a: Arithmetic) -> bool:
     """Is there an expansion of this operator for this arithmetic?"""
-    form = FORMS.get(fn)
+    form = PARTIAL[fn][1] if fn in PARTIAL else FORMS.get(fn)
     return form is not None and (a.dtype == "f32" or (a.dtype == "f64" and form.double and (a.fused or not form.fused)))
 
 
 def is_wide(fn: str, a: Arithmetic) -> bool:
     """Is float32 computed in float64?"""
-    return a.dtype == "f32" and FORMS[fn].wide and not (a.fused and fn in NARROW_IF_FUSED)
+    return a.dtype == "f32" and _form(fn).wide and not (a.fused and fn in NARROW_IF_FUSED)
 
 
 def limit(fn: str, a: Arithmetic) -> float | None:
@@ -92,8 +98,17 @@ def expand(fn: str, operands: tuple[Expr, ...], a: Arithmetic) -> Expr | None:
     if not has_form(fn, a):
         return None
     if is_wide(fn, a):
-        return Cast("f32", FORMS[fn].write(a.wide(), *[Cast("f64", x) for x in operands]))
-    return FORMS[fn].write(a, *operands)
+        return Cast("f32", written(fn, a.wide(), *[Cast("f64", x) for x in operands]))
+    return written(fn, a, *operands)
+
+
+def written(fn: str, a: Arithmetic, *operands: Expr) -> Expr:
+    """The form of an operator, in the arithmetic `a` itself."""
+    return _form(fn).write(a, *operands)
+
+
+def _form(fn: str) -> Form:
+    return PARTIAL[fn][1] if fn in PARTIAL else FORMS[fn]
 
 
 def measured(fn: str, dtype: str, fast: bool) -> float | None:
@@ -105,7 +120,8 @@ def measured(fn: str, dtype: str, fast: bool) -> float | None:
 
 def parameters(fn: str, a: Arithmetic) -> tuple[Var, ...]:
     """The operands x, y, z as variables, for a function definition."""
-    return tuple([Var(name, a.dtype) for name in "xyz"[:OPERATORS[fn].arity]])
+    operator = PARTIAL[fn][0] if fn in PARTIAL else fn
+    return tuple([Var(name, a.dtype) for name in "xyz"[:OPERATORS[operator].arity]])
 
 
 def rules(fused: bool = True, fast: bool = False) -> Rules:

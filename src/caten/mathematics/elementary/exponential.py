@@ -72,27 +72,47 @@ def one_plus(a: Arithmetic, r: Expr) -> Expr:
 RANGE = {"f32": (-104.0, 89.0), "f64": (-746.0, 710.0)}                # beyond, e^x is 0 or infinity
 MOST = {"f32": 89.7, "f64": 710.5}                                      # beyond, sinh and cosh are infinite
 NORMAL = {"f32": (-87.3365448, 88.8), "f64": (-708.3964, 709.9)}       # e^x with the scale 0 at the lower end
+NOTHING = {"f32": -104.6, "f64": -745.8}                                # e^x is 0, by the n that this x has
 
 
 def exp(a: Arithmetic, x: Expr) -> Expr:
     """e^x = 2^n · e^r"""
     if a.fast:
-        return _exp_normal(a, x)
-    low, high = RANGE[a.dtype]
-    parts = reduced(a, _within(a, x, low, high), 2 * a.bias)
+        return _exp_normal(a, a.clamp(x, *NORMAL[a.dtype]))
+    if a.scales:
+        return _exp_or_0(a, x, RANGE[a.dtype][1])
+    parts = reduced(a, a.clamp(x, NOTHING[a.dtype], RANGE[a.dtype][1]), a.least)
+    return a.scaled_or_0(one_plus(a, parts.r), parts.shifted)
+
+
+def exp_of_nonpositive(a: Arithmetic, x: Expr) -> Expr:
+    """e^x for x ≤ 0, as e^r · 2^(n+u) · 2^-u: one power of two has to be made, not two. It is 0 where the result is.
+    NaN for NaN, and anything for x > 0."""
+    if a.fast:
+        return _exp_normal(a, a.clamp(x, NORMAL[a.dtype][0], None))
+    if a.scales:
+        return _exp_or_0(a, x, None)
+    up = a.mantissa + 1
+    parts = reduced(a, a.clamp(x, NOTHING[a.dtype], None), a.bias + up)
+    return one_plus(a, parts.r) * a.power_of_two(a.bits(parts.shifted)) * 2.0**-up
+
+
+def exp_of_min_0(a: Arithmetic, x: Expr) -> Expr:
+    """e^min(x, 0)"""
+    return exp_of_nonpositive(a, a.clamp(x, None, 0.0))
+
+
+def _exp_or_0(a: Arithmetic, x: Expr, high: float | None) -> Expr:
+    """e^x on a machine that scales in one instruction and leaves out lanes for nothing: 0 instead of what
+    underflows."""
+    low = RANGE[a.dtype][0]
+    parts = reduced(a, a.where(x < low, 0.0, a.clamp(x, None, high)), 2 * a.bias)
     return a.where(x < low, 0.0, a.scaled(one_plus(a, parts.r), parts.n, parts.shifted))
 
 
-def _within(a: Arithmetic, x: Expr, low: float, high: float) -> Expr:
-    """x, at most `high`, or 0 where x is below `low`, whose result is then to be replaced by 0. Many processors take
-    over a hundred cycles for an operation that underflows, and a masked softmax takes e^-inf for every second
-    element."""
-    return a.where(x < low, 0.0, a.clamp(x, None, high))
-
-
 def _exp_normal(a: Arithmetic, x: Expr) -> Expr:
-    """2e^r · 2^(n-1); results below twice the least normal number are 0."""
-    parts = reduced(a, a.clamp(x, *NORMAL[a.dtype]), a.bias - 1)
+    """2e^r · 2^(n-1), of x in NORMAL; results below twice the least normal number are 0."""
+    parts = reduced(a, x, a.bias - 1)
     double = a.horner(parts.r, (2.0, *[2 * c for c in FAST[a.dtype]]))
     return double * a.power_of_two(a.bits(parts.shifted))
 
@@ -100,11 +120,12 @@ def _exp_normal(a: Arithmetic, x: Expr) -> Expr:
 def exp2(a: Arithmetic, x: Expr) -> Expr:
     """2^x = 2^n · 2^r with n the nearest whole number; x - n is exact."""
     low, high = {"f32": (-151.0, 129.0), "f64": (-1076.0, 1025.0)}[a.dtype]
-    c = _within(a, x, low, high)
-    start = a.rounder + 2 * a.bias
+    start = a.rounder + (2 * a.bias if a.scales else a.least)
+    c = a.where(x < low, 0.0, a.clamp(x, None, high)) if a.scales else a.clamp(x, low, high)
     shifted = c + start
     n = shifted - start
-    return a.where(x < low, 0.0, a.scaled(_exp2_of_rest(a, c - n), n, shifted))
+    value = _exp2_of_rest(a, c - n)
+    return a.where(x < low, 0.0, a.scaled(value, n, shifted)) if a.scales else a.scaled_or_0(value, shifted)
 
 
 def _exp2_of_rest(a: Arithmetic, r: Expr) -> Expr:
@@ -171,7 +192,5 @@ def sigmoid(a: Arithmetic, x: Expr) -> Expr:
     """e = e^-|x| ≤ 1 never overflows: 1 / (1 + e) for x ≥ 0, e / (1 + e) below."""
     if a.fast:
         return a.at(1.0) / (exp(a, a.minus(x)) + 1.0)
-    low, below = RANGE[a.dtype][0], a.real(Op("or", (a.bits(x), a.word(a.sign))))
-    parts = reduced(a, a.where(below < low, 0.0, below), 2 * a.bias)
-    e = a.where(below < low, 0.0, a.scaled(one_plus(a, parts.r), parts.n, parts.shifted))
+    e = exp_of_nonpositive(a, a.real(Op("or", (a.bits(x), a.word(a.sign)))))
     return a.where(x < 0, e, 1.0) / (e + 1.0)
