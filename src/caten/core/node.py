@@ -40,45 +40,6 @@ HEADS: dict[str, type[Node]] = {}
 KINDS: dict[str, tuple[type[Node], ...]] = {}       # every class by its name, as the annotations of fields have it
 
 
-@dataclass_transform(frozen_default=True, eq_default=False, kw_only_default=False)
-class NodeMeta(type):
-    """Interns: calling a node class with the same field values returns the same object."""
-
-    _fields: tuple[str, ...]
-
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        if kwargs or len(args) != len(cls._fields):
-            args = cls._bind(args, kwargs)
-        key = (cls, *cls._key(args))
-        entry = _POOL.get(key)
-        node = None if entry is None else entry()
-        if node is None:
-            with _LOCK:
-                entry = _POOL.get(key)
-                node = None if entry is None else entry()
-                if node is None:
-                    node = object.__new__(cls)  # type: ignore[arg-type]   # an instance of a metaclass is a class
-                    node.__dict__.update(zip(cls._fields, args, strict=True))
-                    entry = _Entry(node, _forget)
-                    entry.key = key
-                    _POOL[key] = entry
-        return node
-
-    def _bind(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        values = dict(zip(cls._fields, args, strict=False)) | kwargs
-        if len(args) + len(kwargs) > len(values) or values.keys() - set(cls._fields):
-            raise TypeError(f"{cls.__name__} takes the fields {', '.join(cls._fields)}")
-        try:
-            return tuple(values[f] if f in values else cls._defaults[f] for f in cls._fields)
-        except KeyError as missing:
-            raise TypeError(f"{cls.__name__} lacks the field {missing}") from None
-
-    _defaults: dict[str, Any]
-
-    def _key(cls, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        return args
-
-
 class kept_property(Generic[T]):
     """A property that is computed once per node. Its value is stored in the node's dictionary, where Python looks
     before it calls `__get__`."""
@@ -117,8 +78,11 @@ class bottom_up(kept_property[T]):
         return node.__dict__[name]  # type: ignore[no-any-return]   # what was computed
 
 
-class Node(metaclass=NodeMeta):
-    """Base of everything in every IR level. Subclass it with `head=` to declare an IR operation."""
+@dataclass_transform(frozen_default=True, eq_default=False, kw_only_default=False)
+class Node:
+    """Base of everything in every IR level. Subclass it with `head=` to declare an IR operation. Making one with the
+    same field values returns the same object. (Done by `__new__`: `isinstance` and `match` take four times as long for
+    a class with a metaclass.)"""
 
     head: ClassVar[str] = ""
     _fields: ClassVar[tuple[str, ...]] = ()
@@ -128,6 +92,39 @@ class Node(metaclass=NodeMeta):
     _types: ClassVar[dict[str, str]] = {}
     _with_nodes: ClassVar[tuple[tuple[int, str], ...]] = ()     # the fields that may hold nodes, each with its number
     __match_args__: ClassVar[tuple[str, ...]] = ()
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        if kwargs or len(args) != len(cls._fields):
+            args = cls._bound(args, kwargs)
+        key = (cls, *cls._key(args))
+        entry = _POOL.get(key)
+        node: Any = None if entry is None else entry()
+        if node is None:
+            with _LOCK:
+                entry = _POOL.get(key)
+                node = None if entry is None else entry()
+                if node is None:
+                    node = object.__new__(cls)
+                    node.__dict__.update(zip(cls._fields, args, strict=True))
+                    entry = _Entry(node, _forget)
+                    entry.key = key
+                    _POOL[key] = entry
+        return node  # type: ignore[no-any-return]   # an instance of this class
+
+    @classmethod
+    def _bound(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        values = dict(zip(cls._fields, args, strict=False)) | kwargs
+        if len(args) + len(kwargs) > len(values) or values.keys() - set(cls._fields):
+            raise TypeError(f"{cls.__name__} takes the fields {', '.join(cls._fields)}")
+        try:
+            return tuple([values[f] if f in values else cls._defaults[f] for f in cls._fields])
+        except KeyError as missing:
+            raise TypeError(f"{cls.__name__} lacks the field {missing}") from None
+
+    @classmethod
+    def _key(cls, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What tells nodes of the class apart."""
+        return args
 
     def __init_subclass__(cls, head: str = "", hidden: tuple[str, ...] = (), named: str = "", **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -161,8 +158,14 @@ class Node(metaclass=NodeMeta):
     @kept_property
     def children(self) -> tuple[Node, ...]:
         """All nodes directly below, those inside tuples included, in field order."""
-        own = self.__dict__
-        return tuple(_nodes_in(tuple([own[field] for _, field in self._with_nodes])))
+        own, found = self.__dict__, list[Node]()
+        for _, field in self._with_nodes:
+            part = own[field]
+            if isinstance(part, Node):
+                found.append(part)
+            elif isinstance(part, tuple):
+                found.extend(_nodes_in(part))
+        return tuple(found)
 
     def map(self, fn: Callable[[Any], Any]) -> Self:
         """This node with `fn` applied to every child; itself when nothing changed.
@@ -174,7 +177,7 @@ class Node(metaclass=NodeMeta):
         own, new = self.__dict__, None
         for at, field in self._with_nodes:
             part = own[field]
-            mapped = _map_tuple(part, fn) if isinstance(part, tuple) else fn(part) if isinstance(part, Node) else part
+            mapped = fn(part) if isinstance(part, Node) else _map_tuple(part, fn) if isinstance(part, tuple) else part
             if mapped is not part:
                 if new is None:
                     new = [own[f] for f in self._fields]
@@ -214,9 +217,12 @@ class Node(metaclass=NodeMeta):
 
     def _read(self) -> frozenset[str]:
         """`variables` from those of the children. Most nodes share the set of one of their children."""
-        read = max([c.variables for c in self.children], key=len, default=NONE)
-        every = [c.variables for c in self.children]
-        return read if all(each <= read for each in every) else read.union(*every)
+        read = NONE
+        for child in self.children:
+            more = child.variables
+            if more is not read and not more <= read:
+                read = more if read <= more else read | more
+        return read
 
     def unique(self) -> Iterator[Node]:
         """Every distinct node below and this one, parents first."""
@@ -255,20 +261,21 @@ def _nodes_in(parts: tuple[Any, ...]) -> list[Node]:
 
 
 def _map_tuple(parts: tuple[Any, ...], fn: Callable[[Any], Any]) -> tuple[Any, ...]:
-    out: list[Any] = []
-    changed = False
-    for p in parts:
+    out: list[Any] | None = None                        # from the first part that changes
+    for n, p in enumerate(parts):
         if isinstance(p, Node):
             r = fn(p)
-            if isinstance(r, tuple):
+            if r is not p and isinstance(r, tuple):
+                out = list(parts[:n]) if out is None else out
                 out.extend(r)
-                changed = True
                 continue
         else:
             r = _map_tuple(p, fn) if isinstance(p, tuple) else p
-        changed = changed or r is not p
-        out.append(r)
-    return tuple(out) if changed else parts
+        if out is not None:
+            out.append(r)
+        elif r is not p:
+            out = [*parts[:n], r]
+    return parts if out is None else tuple(out)
 
 
 def unique_in(nodes: Iterable[Node]) -> Iterator[Node]:
