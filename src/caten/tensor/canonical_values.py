@@ -15,10 +15,15 @@
 """
 from __future__ import annotations
 
+import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 
 from ..core.expr import Const, Expr, Op, Var
 from ..core.monoids import identity
+from ..core.node import Node, kept
+from ..core.program import InOrder
 from ..loop.affine import canonical
 from ..loop.constant_folding import fold
 from ..loop.statements import Fail
@@ -71,6 +76,8 @@ def canonical_values(program: TensorProgram) -> TensorProgram:
     """The program in canonical form."""
     kept = values_asked_for(program)
     others = program.without(Define, FailIf, Output, Named)
+    if _CANONICAL.holds(program, kept):
+        return _put_together(others, program.all(Named), program.all(Define), program.checks, program.outputs)
     table = ValueTable(others)
     program = with_ordered_operands(_folded(_in_order(_without_copies(program, kept))), by_axes=False)
     table.names.taken.update(*[names_in(d.value) for d in program.definitions if isinstance(d.value, Nest)])
@@ -94,9 +101,46 @@ def canonical_values(program: TensorProgram) -> TensorProgram:
             named.setdefault(names[n.value], n.replace(value=names[n.value]))
     checks = tuple([c.renamed(names) for c in program.checks])
     outputs = tuple([o.replace(value=names.get(o.value, o.value)) for o in program.outputs])
-    return program.replace(clauses=(*others.clauses, *named.values(), *table.definitions, *checks, *outputs))
+    made = _put_together(others, tuple(named.values()), table.definitions, checks, outputs)
+    _CANONICAL.add(made, kept)
+    return made
 
 
+def _put_together(others: TensorProgram, *parts: tuple[Node, ...]) -> TensorProgram:
+    return others.replace(clauses=(*others.clauses, *chain(*parts)))
+
+
+class _Latest:
+    """Which of the latest programs are in canonical form: a body over whole arrays has it when it is read, and again
+    when its operator is lowered. Programs are not kept alive by this."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.lock = most, threading.Lock()
+        self.programs: dict[int, tuple[tuple[weakref.ref[Node], ...], frozenset[str]]] = {}
+
+    @staticmethod
+    def parts(program: TensorProgram) -> tuple[Node, ...]:
+        """All that the form of a program depends on, but for what requests to fusion name."""
+        return (*program.all(Define), *program.all(FailIf), *program.all(Output), *program.all(Named),
+                *program.buffers.values(), *program.all(InOrder))
+
+    def holds(self, program: TensorProgram, kept: frozenset[str]) -> bool:
+        parts = self.parts(program)
+        known, asked = self.programs.get(id(parts[0]), ((), frozenset())) if parts else ((), frozenset())
+        return len(known) == len(parts) > 0 and asked == kept and all(
+            ref() is part for ref, part in zip(known, parts, strict=True))
+
+    def add(self, program: TensorProgram, kept: frozenset[str]) -> None:
+        if not (parts := self.parts(program)):
+            return
+        with self.lock:
+            self.programs.pop(id(parts[0]), None)
+            while len(self.programs) >= self.most:
+                self.programs.pop(next(iter(self.programs)))
+            self.programs[id(parts[0])] = tuple([weakref.ref(part) for part in parts]), kept
+
+
+_CANONICAL = _Latest(256)
 Test = Callable[[Compute, Uses, Mapping[str, Value], Mapping[str, Uses]], bool]
 
 
@@ -180,7 +224,19 @@ def _folded_value(value: Value, shapes: Mapping[str, tuple[Expr, ...]]) -> Value
         if e not in memo:
             memo[e] = _logic(fold(e.map(go)), is_total)
         return memo[e]
-    return _mapped(value, go)
+    return _mapped(value, lambda e: go(e) if _chooses(_folds(e)) else _folds(e))
+
+
+@kept
+def _folds(e: Expr) -> Expr:
+    """An expression with constants for operators of constants."""
+    return fold(e.map(_folds))
+
+
+@kept
+def _chooses(e: Node) -> bool:
+    """Does an expression choose between conditions?"""
+    return (isinstance(e, Op) and e.fn == "where" and e.dtype == "bool") or any(map(_chooses, e.children))
 
 
 def _logic(e: Expr, is_total: Callable[[Expr], bool]) -> Expr:
@@ -199,10 +255,12 @@ def _logic(e: Expr, is_total: Callable[[Expr], bool]) -> Expr:
 
 def _mapped(value: Value, change: Callable[[Expr], Expr]) -> Value:
     """A value with its formula and its condition changed, and its extents in affine normal form."""
+    made = with_formulas(value, change)
     axes = {name: tuple([a.replace(extent=canonical(a.extent)) for a in getattr(value, name)])
-            for name in ("axes", "over") if hasattr(value, name)}
+            for name in ("axes", "over") if hasattr(value, name)
+            and any(canonical(a.extent) is not a.extent for a in getattr(value, name))}
     shape = {"shape": tuple([canonical(e) for e in value.shape])} if isinstance(value, Scatter) else {}
-    return with_formulas(value, change).replace(**axes, **shape)
+    return made.replace(**axes, **shape) if axes or shape else made
 
 
 def _as_update(value: Value, onto: frozenset[str]) -> Value:
@@ -210,13 +268,7 @@ def _as_update(value: Value, onto: frozenset[str]) -> Value:
     folded."""
     if isinstance(value, Nest):
         return value
-    memo: dict[Expr, Expr] = {}
-
-    def go(e: Expr) -> Expr:
-        if e not in memo:
-            memo[e] = fold(e.map(go))
-        return memo[e]
-    value = _mapped(value, go)
+    value = _mapped(value, _folds)
     match value:
         case Compute(expr=Op("add" | "mul", (x, Read() as old)) as e) if old.buffer in onto and is_identity(
                 old, value) and not (isinstance(x, Read) and x.buffer == old.buffer):
@@ -251,7 +303,8 @@ class _Inlining:
         opaque = kept.union(*[whole_operands_of(value) for value in values.values()])
         self.maps: set[str] = set()
         for name, value in values.items():
-            made = without_nested_pieces(self._without_identities(with_reads(value, self._element)))
+            made = value if self.maps.isdisjoint(operands_of(value)) else with_reads(value, self._element)
+            made = without_nested_pieces(self._without_identities(made))
             if isinstance(made, Compute) and name not in opaque and is_small(made.expr) and is_part(
                     made, uses.get(name, []), values, uses) and (name not in outputs or cost(made.expr) <= CHEAP):
                 self.maps.add(name)

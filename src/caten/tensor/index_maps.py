@@ -7,7 +7,7 @@ from ..core.expr import Const, Expr, Op, Var
 from ..core.node import Node, kept, substitute
 from ..loop.affine import canonical
 from ..loop.renaming import renamed_arrays
-from .values import Axis, Compute, Nest, Read, Reduce, Scan, Scatter, Value, reads_of
+from .values import Axis, Compute, Nest, Read, Reduce, Scan, Scatter, Value, operands_of, reads_of
 
 Uses = list[tuple[Value, Read]]                     # the readers of a value, and where they read it
 
@@ -134,6 +134,8 @@ def renamed(value: Value, names: Mapping[str, str]) -> Value:
     if isinstance(value, Scatter):
         value = value.replace(source=names.get(value.source, value.source))
     if not isinstance(value, Nest):
+        if all(names.get(name, name) == name for name in operands_of(value)):
+            return value
         return with_reads(value, lambda r: r.replace(buffer=names.get(r.buffer, r.buffer)))
     own = {out.name for out in value.outs}
     return value.replace(stmts=renamed_arrays(value.stmts, {k: v for k, v in names.items() if k not in own}),

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ..core.expr import TRUE, Expr, Op, Var
 from ..core.monoids import identity
-from ..core.node import Node, contains
+from ..core.node import Node, contains, kept
 from ..core.program import InOrder, Schedule, Target
 from ..core.unique_names import Names
 from ..loop.bound_tightening import tighten_bounds
@@ -315,7 +315,7 @@ class Lowering(LoopBuilder):
 
 def tighten(stmt: Stmt, context: Context, outer: frozenset[str], loops: frozenset[str] = frozenset()) -> Stmt:
     """A nest with conditions as bounds of its loops; those that depend on no loop are around it."""
-    if not isinstance(stmt, For):
+    if not isinstance(stmt, For) or not _has_conditions(stmt):
         return stmt
     loop = tighten_bounds(stmt, outer | loops, context)
     within, names = context.inside(loop), loops | {loop.name}
@@ -326,3 +326,8 @@ def tighten(stmt: Stmt, context: Context, outer: frozenset[str], loops: frozense
         case (If(cond, then, ()),) if not reads(cond) and cond.variables <= outer:
             return If(cond, (loop.replace(body=then),))
     return loop
+
+
+@kept
+def _has_conditions(stmt: Stmt) -> bool:
+    return isinstance(stmt, If) or any(_has_conditions(s) for s in stmt.children if isinstance(s, Stmt))

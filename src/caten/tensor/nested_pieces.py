@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..core.expr import Const, Expr, index
+from ..core.node import Node, kept
 from ..loop.affine import canonical
-from .values import Pieces, Value, with_formulas
+from .values import Pieces, Value, formulas_of, with_formulas
 
 ANY = -float("inf"), float("inf")
 END = index((1 << 63) - 1)                           # beyond every index
@@ -22,6 +23,8 @@ Ranges = Mapping[Expr, tuple[float, float]]          # of an index: the first nu
 
 def without_nested_pieces(value: Value) -> Value:
     """A value whose formula and condition have no pieces that an outer one decides, or could have as its own."""
+    if not any(map(contains_pieces, formulas_of(value))):
+        return value
     walk = _Walk()
     return with_formulas(value, lambda e: walk.expr(e, {}))
 
@@ -29,11 +32,10 @@ def without_nested_pieces(value: Value) -> Value:
 class _Walk:
     def __init__(self) -> None:
         self.made: dict[tuple[Expr, frozenset[tuple[Expr, tuple[float, float]]]], Expr] = {}
-        self.has_pieces: dict[Expr, bool] = {}
 
     def expr(self, e: Expr, ranges: Ranges) -> Expr:
         """An expression where indices are in these ranges."""
-        if not self.contains_pieces(e):
+        if not contains_pieces(e):
             return e
         key = e, frozenset(ranges.items())
         if key not in self.made:
@@ -68,8 +70,8 @@ class _Walk:
                 bounds.append(end)
         return arms[0] if len(arms) == 1 else Pieces(at, tuple(arms), tuple(bounds[:-1]))
 
-    def contains_pieces(self, e: Expr) -> bool:
-        if e not in self.has_pieces:
-            self.has_pieces[e] = isinstance(e, Pieces) or any(
-                self.contains_pieces(child) for child in e.children if isinstance(child, Expr))
-        return self.has_pieces[e]
+
+@kept
+def contains_pieces(node: Node) -> bool:
+    """Are there pieces in an expression?"""
+    return isinstance(node, Pieces) or any(map(contains_pieces, node.children))

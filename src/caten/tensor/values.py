@@ -394,7 +394,9 @@ def formulas_of(value: Value | None) -> list[Expr]:
 
 def with_formulas(value: V, change: Callable[[Expr], Expr]) -> V:
     """A value with its condition and its formula changed; a nest as it is."""
-    return value.replace(**{name: change(getattr(value, name)) for name in FORMULAS if hasattr(value, name)})
+    own = {name: getattr(value, name) for name in FORMULAS if hasattr(value, name)}
+    changed = {name: new for name, old in own.items() if (new := change(old)) is not old}
+    return value.replace(**changed) if changed else value
 
 
 @kept
