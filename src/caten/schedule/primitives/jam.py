@@ -23,8 +23,9 @@ MAX_COPIES = 64                  # of each scalar and array of an iteration
 
 def jam(program: LoopProgram, loop: str) -> tuple[LoopProgram, Jammed]:
     """Move a loop of constant length into the loops inside it, so that it is the innermost one everywhere. Each of its
-    iterations gets a copy of the scalars and arrays that the body declares (scalar expansion). Unrolled, before or
-    afterwards, this is unroll-and-jam (Allen and Kennedy, Optimizing Compilers for Modern Architectures, section 8.4).
+    iterations gets a copy of the scalars and arrays that the body declares (scalar expansion); a name that one of the
+    loops alone reads stays one, as what is known of an index is known by its name. Unrolled, before or afterwards, this
+    is unroll-and-jam (Allen and Kennedy, Optimizing Compilers for Modern Architectures, section 8.4).
     Of a scalar that a loop inside sums up, this makes a register tile. A loop inside that lanes may leave ends when
     those of all iterations have left it.
 
@@ -63,6 +64,7 @@ class _Jamming:
         self.found, self.names, self.refuse = found, names, refuse
         self.var, self.written = Var(found.name, "i64"), written((found,))
         self.expanded: set[str] = set()                            # variables with one copy for each iteration
+        self.named: set[str] = set()                               # values that only their own loop reads
         self.made: list[str] = []                                  # loops over the iterations
 
     def list_of(self, stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -70,7 +72,7 @@ class _Jamming:
         out: list[Stmt] = []
         run: list[Stmt] = []                                       # statements that share a loop
         crosses = bool(loops_in(stmts))
-        for stmt in stmts:
+        for n, stmt in enumerate(stmts):
             match stmt:
                 case _ if not crosses:
                     run.append(stmt)
@@ -80,9 +82,11 @@ class _Jamming:
                 case Local(name=name, shape=shape):
                     self.expanded.add(name)
                     out.append(stmt.replace(shape=(self.found.hi, *shape)))
-                case Let(name=name, value=value) if self.is_same(value):
-                    out += [*self.each(run), stmt]
-                    run = []
+                case Let(value=value) if self.is_same(value):
+                    out.append(stmt)
+                case Let(name=name) if not mentions(_from_next_loop(stmts[n:]), (name,)):
+                    self.named.add(name)                           # what is known of a name is not of an element
+                    run.append(stmt)
                 case Let(name=name, value=value):
                     self.expanded.add(name)
                     out.append(Local(name, stmt.type, (self.found.hi,), "register"))
@@ -120,7 +124,7 @@ class _Jamming:
 
     def is_same(self, e: Expr) -> bool:
         """Has an expression the same value in all iterations, now and later?"""
-        return not mentions((e,), (self.found.name, *self.expanded)) and not (
+        return not mentions((e,), (self.found.name, *self.expanded, *self.named)) and not (
             reads_memory(e) and reads(e) & self.written)
 
     def with_copies(self, node: N) -> N:
@@ -136,3 +140,8 @@ class _Jamming:
                     return new.replace(index=(self.var, *new.index))
             return new
         return cast(N, go(node))
+
+
+def _from_next_loop(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """The first of some statements that is a loop, and those after it."""
+    return stmts[next((n for n, stmt in enumerate(stmts) if isinstance(stmt, For)), len(stmts)):]
