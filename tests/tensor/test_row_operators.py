@@ -14,6 +14,7 @@ from caten import driver, loading
 from caten.frontend.spec_files import SpecText
 from caten.loop.statements import For, Incf, Local, LoopProgram, Setf
 from caten.options import Options
+from caten.semantics.interpret import run
 from caten.tensor.fused_text import fused
 from caten.tensor.fusion import kernels_of
 from caten.tensor.values import FusedKernel, TensorProgram
@@ -161,6 +162,30 @@ def test_numbers(name: str, opt: int) -> None:
 
 SPECIAL = ("softmax of rows", "softmax of columns", "softmax of the middle of 3", "log-softmax", "logsumexp", "logsumexp of columns", "layer norm", "rms norm", "batch norm", "argmax",
            "argmin of columns")
+
+
+PICKED = {
+    "the greatest": ("k = np.argmax(S, axis=1)[:, None]", "np.take_along_axis(S, k, axis=1)"),
+    "two beside a count": ("k = (S > 1).astype(np.int64).sum(axis=1, keepdims=True)",
+                           "np.take_along_axis(S, np.minimum(k, S.shape[1] - 1), axis=1) - np.take_along_axis(S, np.maximum(k - 1, 0), axis=1)"),
+    "one at an index at an index": ("k = np.argmin(S, axis=1)[:, None]\nR = (np.abs(S) * 100).astype(np.int64) % S.shape[1]",
+                                    "np.take_along_axis(S, np.take_along_axis(R, k, axis=1), axis=1)"),
+}
+
+
+@pytest.mark.parametrize("opt", [0, 1, 2])
+@pytest.mark.parametrize("row", ["np.exp(X)", "X + X.sum(axis=1, keepdims=True)"])
+@pytest.mark.parametrize("picked", PICKED)
+def test_rows_are_read_at_indices_that_they_compute(picked: str, row: str, opt: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an index reads is in a scalar of the same iteration, wherever in the expression it is met first."""
+    index, element = PICKED[picked]
+    monkeypatch.setitem(OPERATORS, picked, ([MN], ["Y{float}[M 1]"], f"S = {row}\n{index}\nreturn {element}", (0, 0, 0, 0)))
+    own = Options(opt=opt)
+    made = driver.advance(loading.load_programs(SpecText("rows.toml", spec_of(picked)), own)[0], "loop", own)
+    (x,) = arguments(picked, {"M": 5, "N": 7})
+    data: dict[str, Any] = {"X": x, "M": 5, "N": 7, "Y": np.zeros((5, 1), np.float32)}
+    assert run(made, data) == 0
+    np.testing.assert_allclose(data["Y"], in_numpy(picked, [x])[0], rtol=1e-5)
 
 
 def with_specials(x: np.ndarray) -> list[np.ndarray]:

@@ -316,7 +316,7 @@ class Passes:
     def expr(self, m: Member, e: Expr) -> Expr:
         """An expression of a member in terms of loops, scalars and arrays."""
         found: dict[Expr, Expr] = {}
-        for r in reads_of(e):
+        for r in sorted(reads_of(e), key=lambda r: r.depth):         # those inside of indices first
             u = self.members.get(r.buffer)
             if u is None:
                 continue
