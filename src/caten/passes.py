@@ -122,8 +122,9 @@ def raised(program: OpProgram, planning: Planning) -> TensorProgram:
             arrays = sorted(writes(stmt), key=lambda name: (name not in program.buffers, name))
             place = next((place for name in arrays if (place := program.place_of_array(name)) is not None),
                          program.place())
-            known = arrays[0] in program.buffers
-            what = f"the loop that computes '{arrays[0]}'" if known else "a loop over whole arrays"
+            known = bool(arrays) and arrays[0] in program.buffers
+            what = (f"the loop that computes '{arrays[0]}'" if known else "a loop over whole arrays" if arrays
+                    else "what makes a run-time check")
             at = keeps.buffer if isinstance(keeps, Aref) and keeps.buffer in program.buffers else ""
         planning.log.append(StaysNest(what, why, at, place))
     from .tensor.raising import raise_op

@@ -197,6 +197,8 @@ Y[:] = np.exp(X)
     ("for i in range(M - 1):\n    Y[i + 1] = np.sin(Y[i])\nT[:] = 0", "10:9: warning: Embed: 'i' keeps the order of its iterations: an index of a store is not one loop by itself: (aref Y (+ i 1)) [E945]"),
     ("H = np.bincount(K, minlength=N)\nT += (H[::-1] * H)[:, None].astype(np.float32)",
      "2:9: warning: Embed: a loop over whole arrays keeps the order of its iterations: a run-time check may end the call between two iterations [E945]"),
+    ("if X[K[0]] > 1:\n    T[0, 0] = 0",
+     "2:9: warning: Embed: what makes a run-time check keeps the order of its iterations: a run-time check may end the call between two iterations [E945]"),
 ])
 def test_a_statement_over_whole_arrays_that_keeps_its_order_has_its_place(caten: Any, folder: Path, body: str, told: str) -> None:
     """On a device, whose threads make their own checks."""
