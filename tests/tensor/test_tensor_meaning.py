@@ -61,6 +61,12 @@ def agree(op: OpProgram, values: TensorProgram, seed: int) -> int:
     return rows[0]
 
 
+def toml_of(inputs: str, outputs: str, code: str) -> str:
+    """A spec of a body over whole arrays."""
+    return (f'[composite]\nname = "T"\ninputs = ["{inputs}"]\noutputs = ["{outputs}"]\n[implementation]\nlang = "python"\n'
+            f'code = """\n{code}\n"""\n')
+
+
 def programs(spec: SpecText) -> tuple[OpProgram, TensorProgram]:
     (op,) = loading.load_programs(spec, OPTIONS)
     values = driver.advance(op, "tensor", OPTIONS)
@@ -99,3 +105,12 @@ def test_random_programs(nightly: bool) -> None:
         op, values = programs(spec)
         failed[agree(bounds_checks.add_checks(in_loops(op)), values, n) > 0] += 1
     assert failed[False] > failed[True] > 0
+
+
+def test_elements_chosen_by_a_reduction_of_their_row() -> None:
+    """The total is in a scalar, the row in an array of the iteration; both are read in one index, in any order."""
+    for n, chosen in enumerate(("Z[i, k]", "Z[i, k] + Z[i, L - 1 - k] * Z[i, k // 2]", "Z[i, k // 2] + k", "k + Z[i, k // 2]",
+                                "Z[i, (k + Z[i, k // 2].astype(int)) // 9]")):
+        text = toml_of("X{float}[M L]", "Y{float}[M]", f"Z = np.exp(X)\nk = (Z < 0).sum(axis=1)\ni = np.arange(M)\nreturn ({chosen}).astype(np.float32)")
+        op, values = programs(SpecText("<text>", text, "toml"))
+        assert agree(op, values, n) == 0
