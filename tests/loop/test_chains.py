@@ -45,7 +45,9 @@ def shown(loops: str, form: str) -> bool:
     ("p 0 2;i 0 N;j 0 N", "(- (- N 1) (floordiv (+ (+ (* p (* N N)) (* i N)) j) (* 2 N)))"), ("i 0 N;j 0 M", "(- (- (* N M) 1) (+ (* i M) j))"),
     ("k 0 (- N 2);i 0 (- M 2)", "(- (- (* (- N 2) (- M 2)) 1) (+ (* (- M 2) k) i))"), ("i 0 N;j 0 M", "(- (- (* N M) 1) (+ (* (min i (- N 1)) M) j))"),
     ("i 0 (* 2 (* N M))", "(- (- N 1) (floordiv (floordiv i 2) M))"),
-    ("i 0 (* N M)", "(+ (floordiv (- (* -1 i) 1) M) N)"), ("i 0 (* N M)", "(- -1 (floordiv (- (* -1 i) 1) M))")])
+    ("i 0 (* N M)", "(+ (floordiv (- (* -1 i) 1) M) N)"), ("i 0 (* N M)", "(- -1 (floordiv (- (* -1 i) 1) M))"),
+    ("i 0 N", "(+ (* 4 (floordiv (- N i) 4)) i)"), ("i 0 N", "(+ (* 4 (floordiv (- N 1) 4)) i)"), ("i 0 N;j 0 i", "(+ (+ (* 8 (floordiv (- i j) 8)) j) j)"),
+    ("i 0 M", "(+ (* 6 (floordiv (- M (floordiv M (max N 1))) 3)) (floordiv M (max N 1)))")])
 def test_indices_are_shown_to_be_inside(loops: str, form: str) -> None:
     assert shown(loops, form)
 
@@ -56,7 +58,8 @@ def test_indices_are_shown_to_be_inside(loops: str, form: str) -> None:
     ("i 0 N", "(- (min i (* N M)) 1)"), ("i 0 N", "(- (min (* N M) (* N N)) i)"), ("i 0 N", "(- (floordiv i 2) 1)"), ("o 0 (floordiv (+ N 8) 8)", "(- (min 8 (- N (* 8 o))) 1)"),
     ("p 0 3;i 0 N;j 0 N", "(- (- N 1) (floordiv (+ (+ (* p (* N N)) (* i N)) j) (* 2 N)))"), ("i 0 N;j 0 M", "(- (- (* N M) 1) (+ (* i M) (* 2 j)))"),
     ("i 0 N;j 0 M", "(- (- (* N M) 1) (+ (* i N) j))"), ("i 0 N;j 0 M", "(- (- (* N M) 2) (+ (* (min i (- N 1)) M) j))"),
-    ("i 0 (+ 1 (* 2 (* N M)))", "(- (- N 1) (floordiv (floordiv i 2) M))"), ("i 0 (* N M)", "(+ (floordiv (- (* -1 i) 2) M) N)"), ("i 0 (* N M)", "(- -2 (floordiv (- (* -1 i) 1) M))")])
+    ("i 0 (+ 1 (* 2 (* N M)))", "(- (- N 1) (floordiv (floordiv i 2) M))"), ("i 0 (* N M)", "(+ (floordiv (- (* -1 i) 2) M) N)"), ("i 0 (* N M)", "(- -2 (floordiv (- (* -1 i) 1) M))"),
+    ("i 0 N", "(- (+ (* 4 (floordiv (- N i) 4)) i) 1)"), ("i 0 N", "(+ (* 4 (floordiv (- M i) 4)) i)"), ("i 0 N", "(+ (* 4 (floordiv (- N 2) 4)) i)")])
 def test_what_does_not_hold_is_not_shown(loops: str, form: str) -> None:
     assert not shown(loops, form)
 

@@ -81,9 +81,19 @@ class _Chain:
 
     def _by_quotient(self, form: Linear) -> bool:
         """The form n - ⌊a / d⌋ is ≥ 0 where d > 0 and a < (n + 1)·d; the form n + ⌊a / d⌋ where d > 0 and a + n·d ≥ 0,
-        as for rows that are read from the last to the first."""
+        as for rows that are read from the last to the first. The form n - k·m + k·⌊(a + d·m) / d⌋ is n + k·⌊a / d⌋:
+        affine forms have no term below 0 inside of a quotient, so that one outside may hide that both parts are ≥ 0."""
         for atom in form.atoms():
             match atom:
+                case Op(fn="floordiv", args=(a, Const(value=int() as d))) if d > 0 and is_integer(atom.dtype) and (
+                        form.terms.get((atom,), 0) > 1):
+                    k, whole = form.terms[(atom,)], self.known.linear(a)
+                    rest = form - of_atom(atom).scaled(k)
+                    inside = Linear({m: -(c // k) for m, c in rest.terms.items() if c < 0 and m in whole.terms},
+                                    -(rest.constant // k) if rest.constant < 0 < whole.constant else 0)
+                    if (inside.terms or inside.constant) and (
+                            self.proves(rest + inside.scaled(k)) and self.proves(whole - inside.scaled(d))):
+                        return True
                 case Op(fn="floordiv", args=(a, d)) if is_integer(atom.dtype):
                     sign, by, whole = form.coefficient(atom), self.known.linear(d), self.known.linear(a)
                     rest = form - of_atom(atom).times(sign)
