@@ -33,6 +33,12 @@ def test_an_access_that_never_runs_is_none() -> None:
     assert index_checks(add_checks(program(body))) == []
 
 
+def test_what_runs_at_no_size_is_not_refused() -> None:
+    """The other rows of one matrix: N·N = N has N = 0 and 1."""
+    body = "(for k 0 N 1 serial (for i (+ k 1) N 1 serial (setf (aref X (cast i64 (aref I i))) 0.0)))"
+    add_checks(program(body, facts="(require (= (* N N) N))"))
+
+
 @pytest.mark.parametrize(("body", "cond"), [
     ("(for i 0 256 1 serial (setf (aref X i) 0.0))", "(<= 256 N)"),
     ("(for i 0 M 1 serial (setf (aref X i) 0.0))", "(<= M N)"),

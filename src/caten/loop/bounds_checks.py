@@ -16,6 +16,7 @@ from .check_hoisting import REMEDY, Conditions, Frame, Site
 from .context import Context
 from .effects import reads, writes
 from .entry_checks import entry_rows, overflowing, scalars_in_indices
+from .integer_sets import Constraint
 from .run_time_checks import CheckRows, body_text, from_end, negated_text
 from .simplify import statement_field
 from .statements import Aref, For, If, Incf, Let, Local, Setf, Stmt
@@ -207,7 +208,8 @@ class _Accesses(Site):
         `inside`: where it has to be."""
         checks, known = self.checks, self.known(None, conditions)
         spot = checks.spot(written)
-        if is_outside(known, position, extent) and not is_inside(known, position, extent):     # both: it never runs
+        if is_outside(known, position, extent) and not is_inside(known, position, extent) and not _never_runs(
+                known, extent):
             raise checks.error("E400", written, f"{what} is outside {inside} whenever it runs", REMEDY)
         if not checks.guards_indices:
             return
@@ -223,6 +225,13 @@ class _Accesses(Site):
                  else known.is_nonnegative)
         self.check([(cond, form, end) for cond, form, end in sides if not shown(form)], conditions,
                    f"{spot}{what} is outside {inside}", what, extent, written)
+
+
+def _never_runs(known: Context, extent: Expr) -> bool:
+    """Do the assumptions exclude each other? Then an access is outside, and inside, of an array of this extent: in the
+    second iteration of a loop over N where N·N = N."""
+    form = known.linear(extent)
+    return known.excludes((Constraint(form.shifted(-1)),)) and known.excludes((Constraint(form.scaled(-1)),))
 
 
 def _said(ref: Any, shape: tuple[Expr, ...]) -> list[tuple[str, str]]:

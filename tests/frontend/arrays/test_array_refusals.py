@@ -220,6 +220,8 @@ PYTHON = [
     ('global x', "E244 1:1 a body cannot use 'global'"),
     ('assert X', 'E244 1:8 an assertion of a body is on sizes and on what is known when it is compiled'),
     ('assert M < 0', 'E326 1:8 this assertion never holds'), ('assert 2 < 1', 'E326 1:8 this assertion does not hold'),
+    ('return v.reshape((N, N))', 'E324 1:8 [N] cannot be reshaped to [N N]: the numbers of elements differ where N is greater than 1'),
+    ('return np.zeros((2, N, N)).reshape(3 * N)', 'E324 1:8 [2 N N] cannot be reshaped to [(* 3 N)]: the numbers of elements differ where N is greater than 1'),
     ('return X.reshape(M * N + 1)', 'E324 1:8 [M N] cannot be reshaped to [(+ (* M N) 1)]: the numbers of elements differ'),
     ('return np.sum(*X)', 'E326 1:16 the number of items of an array of the shape [M N] is not known when the body is compiled'),
     ('return np.sum(**X)', 'E244 1:8 a body cannot use ** in a call'),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...core.expr import Expr, Op
+from ...core.expr import Expr, Op, Var
 from ...loop.affine import Linear, canonical, constant, expression, linear
 from .builder import Builder
 from .handles import ZERO, Array, Indices, constant_of, is_one, product_of, spelled
@@ -18,10 +18,23 @@ from .size_facts import divided, floor_quotient
 def reshape(b: Builder, x: Array, shape: Sequence[Any]) -> Array:
     """x in this shape; one extent may be -1: what is left."""
     wanted = _without_unknown(b, x, tuple(shape))
-    if linear(product_of(wanted)) != linear(product_of(x.shape)):
-        b.require(Op("eq", (product_of(x.shape), product_of(wanted))), "E324",
-                  f"{spelled(x.shape)} cannot be reshaped to {spelled(wanted)}: the numbers of elements differ")
+    lacking = linear(product_of(x.shape)) - linear(product_of(wanted))
+    if lacking != constant(0):
+        problem = f"{spelled(x.shape)} cannot be reshaped to {spelled(wanted)}: the numbers of elements differ"
+        if (size := _only_at_most_1(lacking)) is not None:
+            b.fail("E324", f"{problem} where {size} is greater than 1")
+        b.require(Op("eq", (product_of(x.shape), product_of(wanted))), "E324", problem)
     return b.view(x, wanted, lambda indices: indices_before(x.shape, wanted, indices))
+
+
+def _only_at_most_1(form: Linear) -> str | None:
+    """The name of the only size of a difference that is 0 for no greater value of it than 1: N - N·N."""
+    match sorted(form.terms.items(), key=lambda term: len(term[0])):
+        case [((Var(name), *few), a), ((_, *many), b)] if not form.constant and {*few, *many} == {Var(name, "i64")}:
+            ratio, power = -a / b, len(many) - len(few)                  # N ** power, unless N is 0
+            root = round(max(ratio, 0) ** (1 / power))
+            return None if root > 1 and a + b * root ** power == 0 else name
+    return None
 
 
 def indices_before(old: Sequence[Expr], new: Sequence[Expr], indices: Indices) -> list[Expr]:
