@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import cos, pi
-from typing import Any
+from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -31,20 +31,62 @@ from .realization import run
 from .tensor import Tensor
 from .tracing import drawn, give, happens, hold
 
+Value = TypeVar("Value")
+
 _WITH_NEXT_STEP: WeakValueDictionary[int, Tensor] = WeakValueDictionary()       # by id: == compares elements
+
+
+class _Setting(Generic[Value]):
+    """A setting of an optimizer, which is checked whenever it is set: `check` raises ValueError."""
+
+    def __init__(self, check: Callable[[str, Any], Value]) -> None:
+        self.check, self.name = check, ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, optimizer: Optimizer | None, owner: type) -> Value:
+        if optimizer is None:
+            raise AttributeError(self.name)
+        found: Value = optimizer.__dict__[self.name]
+        return found
+
+    def __set__(self, optimizer: Optimizer, value: Any) -> None:
+        optimizer.__dict__[self.name] = self.check(self.name, value)
+
+
+def _from_0(name: str, value: Any) -> float:
+    """A number that is neither negative nor NaN."""
+    try:
+        if float(value) >= 0:
+            return float(value)
+    except (TypeError, ValueError):
+        pass
+    raise ValueError(f"{name} is a number from 0 on, not {value!r}")
+
+
+def _rates(name: str, value: Any) -> tuple[float, float]:
+    """Decay rates of running means, with which these forget and do not grow."""
+    try:
+        first, second = map(float, value)
+        if 0 <= first < 1 and 0 <= second < 1:
+            return first, second
+    except (TypeError, ValueError):
+        pass
+    raise ValueError(f"{name} are two numbers from 0 on and below 1, not {value!r}")
 
 
 class Optimizer(ABC):
     """The base class of the optimizers. `parameters`: tensors that require gradients; `lr`: the learning rate, which
     may be changed between steps; `steps`: the number of steps so far; `rests`: the rounding errors of 16-bit
-    parameters, by their position. ValueError for a parameter that requires no gradient, for a negative learning rate,
-    weight decay, momentum or eps, and for betas outside [0, 1)."""
+    parameters, by their position. ValueError for a parameter that requires no gradient, and, also where they are set
+    later, for a negative learning rate, weight decay, momentum or eps, and for betas outside [0, 1)."""
 
     states = 0                                              # the number of state arrays for each parameter
+    lr, weight_decay = _Setting(_from_0), _Setting(_from_0)
 
     def __init__(self, parameters: Sequence[Tensor], lr: float, weight_decay: float = 0.0) -> None:
         self.parameters, self.lr, self.weight_decay = list(parameters), lr, weight_decay
-        _check_numbers(lr=lr, weight_decay=weight_decay)
         for p in self.parameters:
             if not p.requires_grad:
                 raise ValueError(f"{p!r} requires no gradient")
@@ -123,14 +165,15 @@ class Optimizer(ABC):
 class SGD(Optimizer):
     """Stochastic gradient descent with momentum: v = momentum · v + g; p -= lr · v. With `nesterov`, p -= lr · (g +
     momentum · v) (Sutskever et al., On the importance of initialization and momentum in deep learning, 2013).
-    `weight_decay` · p is added to the gradient."""
+    `weight_decay` · p is added to the gradient. An optimizer that was made without momentum has none later: ValueError
+    in `step`."""
 
     states = 1
+    momentum = _Setting(_from_0)
 
     def __init__(self, parameters: Sequence[Tensor], lr: float = 1e-2, momentum: float = 0.0, nesterov: bool = False,
                  weight_decay: float = 0.0) -> None:
         super().__init__(parameters, lr, weight_decay)
-        _check_numbers(momentum=momentum)
         self.momentum, self.nesterov = momentum, nesterov
         if not momentum:
             self.kept = [[] for _ in self.parameters]
@@ -139,7 +182,9 @@ class SGD(Optimizer):
         """As the class says."""
         g = gradient + p * self.weight_decay if self.weight_decay else gradient
         rate = number("rate", lambda: self.lr)
-        if not self.momentum:
+        if not states and self.momentum:
+            raise ValueError("momentum was 0 when the optimizer was made: SGD(parameters, momentum=…) has it")
+        if not states:
             return p - rate * g, []
         v = states[0] * self.momentum + g
         return p - rate * (g + v * self.momentum if self.nesterov else v), [v]
@@ -153,12 +198,11 @@ class Adam(Optimizer):
 
     states = 2
     decoupled = False
+    betas, eps = _Setting(_rates), _Setting(_from_0)
 
     def __init__(self, parameters: Sequence[Tensor], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
                  eps: float = 1e-8, weight_decay: float = 0.0) -> None:
         super().__init__(parameters, lr, weight_decay)
-        _check_betas(betas)
-        _check_numbers(eps=eps)
         self.betas, self.eps = betas, eps
 
     def changed(self, p: Tensor, gradient: Tensor, states: list[Tensor], number: Any) -> tuple[Tensor, list[Tensor]]:
@@ -189,11 +233,11 @@ class Lion(Optimizer):
     p -= lr · (sign(β₁ m + (1 - β₁) g) + weight_decay · p); m = β₂ m + (1 - β₂) g."""
 
     states = 1
+    betas = _Setting(_rates)
 
     def __init__(self, parameters: Sequence[Tensor], lr: float = 1e-4, betas: tuple[float, float] = (0.9, 0.99),
                  weight_decay: float = 0.0) -> None:
         super().__init__(parameters, lr, weight_decay)
-        _check_betas(betas)
         self.betas = betas
 
     def changed(self, p: Tensor, gradient: Tensor, states: list[Tensor], number: Any) -> tuple[Tensor, list[Tensor]]:
@@ -251,19 +295,6 @@ def clip_norm(parameters: Sequence[Tensor], greatest: float) -> Tensor:
             p.grad = p.grad * scale
     found: Tensor = norm
     return found
-
-
-def _check_numbers(**given: float) -> None:
-    """ValueError for a number that is negative or NaN."""
-    for name, value in given.items():
-        if not value >= 0:
-            raise ValueError(f"{name} is a number from 0 on, not {value}")
-
-
-def _check_betas(betas: tuple[float, float]) -> None:
-    """ValueError for decay rates of running means with which these would never forget, or grow."""
-    if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
-        raise ValueError(f"betas are two numbers from 0 on and below 1, not {betas}")
 
 
 def _number(known: dict[tuple[str, str], Tensor], like: Tensor, name: str, value: Callable[[], float]) -> Tensor:

@@ -1,6 +1,7 @@
 """Optimizers, beside their formulas in NumPy."""
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import Any
 
@@ -92,13 +93,34 @@ def test_gradients_are_clipped_together() -> None:
 
 
 @pytest.mark.parametrize(("make", "message"), [
-    *[(partial(make, **{name: value}), f"{name} is a number from 0 on, not {value}") for make in (SGD, Adam, AdamW, Lion)
-      for name, value in (("lr", -1), ("lr", float("nan")), ("weight_decay", -0.1))],
+    *[(partial(make, **{name: value}), f"{name} is a number from 0 on, not {re.escape(repr(value))}") for make in (SGD, Adam, AdamW, Lion)
+      for name, value in (("lr", -1), ("lr", float("nan")), ("lr", [0.1]), ("lr", None), ("weight_decay", -0.1))],
     (partial(SGD, momentum=-0.9), "momentum is a number from 0 on, not -0.9"), (partial(Adam, eps=-1e-8), "eps is a number from 0 on"),
     *[(partial(make, betas=betas), "betas are two numbers from 0 on and below 1") for make in (Adam, AdamW, Lion)
-      for betas in ((0.9, 1.0), (-0.1, 0.9), (1.5, 0.9), (0.9, 0.99, 0.999))]])
+      for betas in ((0.9, 1.0), (-0.1, 0.9), (1.5, 0.9), (0.9, 0.99, 0.999), 0.9)]])
 def test_numbers_that_no_optimizer_takes(make: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make([Tensor(np.ones(3, np.float32), requires_grad=True)])
     for fitting in (SGD, Adam, AdamW, Lion):
         fitting([Tensor(np.ones(3, np.float32), requires_grad=True)], lr=0.0)
+
+
+@pytest.mark.parametrize(("make", "name", "wrong"), [
+    *[(make, name, -1) for make in (SGD, Adam, AdamW, Lion) for name in ("lr", "weight_decay")],
+    (SGD, "momentum", float("nan")), (Adam, "eps", -1e-8), *[(make, "betas", (0.9, 1.0)) for make in (Adam, AdamW, Lion)]])
+def test_settings_that_change_are_checked_as_at_first(make: Any, name: str, wrong: Any) -> None:
+    optimizer = make([Tensor(np.ones(3, np.float32), requires_grad=True)])
+    before = getattr(optimizer, name)
+    with pytest.raises(ValueError, match=f"{name} (is a number|are two numbers) from 0 on"):
+        setattr(optimizer, name, wrong)
+    assert getattr(optimizer, name) == before
+    setattr(optimizer, name, before)
+
+
+def test_momentum_begins_with_the_optimizer() -> None:
+    w = Tensor(np.ones(3, np.float32), requires_grad=True)
+    optimizer = SGD([w])
+    optimizer.momentum = 0.9
+    (w * w).sum().backward()
+    with pytest.raises(ValueError, match=r"SGD\(parameters, momentum=…\) has it"):
+        optimizer.step()
