@@ -197,3 +197,16 @@ def test_maxima_in_what_is_known_are_decided_inside_a_loop(quotient: str) -> Non
     program = resolve(read(f"(loop P (size M) (size N) (size K) (buffer Y f32 (K) (0) inout) (ensure 1 (= (+ {quotient} N) K)) (check 1 \"fits\") "
                            f"(kernel k (for i 0 (floordiv N 8) 1 serial (setf (aref Y (- (+ (* 8 i) {quotient}) {simple})) 1.0))))")[0])
     verify(program)
+
+
+@pytest.mark.parametrize("factor", ["M", "(min N M)", "(floordiv N 3)"])
+def test_a_product_that_is_compared_with_a_number_does_not_wrap(factor: str) -> None:
+    """The rows of a second array behind those of a first one: k - a · N, where a · N and a · M are at most 2^40."""
+    first, second = f"(* {factor} N)", f"(* {factor} M)"
+    (text,) = read(f"(loop P (size N) (size M) (ensure 1 (and (<= 0 N) (<= N 1099511627776))) (ensure 2 (and (< 0 M) (<= M 1099511627776)))"
+                   f"(check 1 \"N\") (check 2 \"M\") (ensure 3 (<= {first} 1099511627776)) (check 3 \"\") (ensure 4 (<= {second} 1099511627776)) (check 4 \"\")"
+                   f"(buffer X f32 ({factor} M) (0 1) in) (buffer Y f32 ((+ {first} {second})) (0) out)"
+                   f"(kernel k (for k {first} (+ {first} {second}) 1 serial (setf (aref Y k) (aref X (floordiv (- k {first}) M) (mod (- k {first}) M))))))")
+    program = resolve(text)
+    assert isinstance(program, LoopProgram)
+    verify(program)

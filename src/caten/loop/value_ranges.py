@@ -307,10 +307,10 @@ class Valuation(ABC):
         found: dict[Monomial, int] | None = self.facts.get("ceilings")
         if found is None:
             found = self.facts["ceilings"] = {}
-            for form in [c.alternatives[0][0].linear
-                         for c in self.clauses if c.is_wide and len(c.alternatives[0]) == 1]:
+            for c, form in [(c, c.alternatives[0][0].linear)
+                            for c in self.clauses if len(c.alternatives) == len(c.alternatives[0]) == 1]:
                 for m, k in form.terms.items() if len(form.terms) == 1 else ():
-                    if k < 0:
+                    if k < 0 and (c.is_wide or len(m) > 1):
                         found[m] = min(found.get(m, form.constant // -k), form.constant // -k)
         return found
 
