@@ -32,6 +32,7 @@ from .tracing import ACTIVE, give, hold, shape_of
 OTHERWISE = {**dict.fromkeys(("sum", "prod", "cumsum", "cumprod"), (("bool",), "int64")),
              **dict.fromkeys(("mean", "var", "std"), (("bool", "int", "uint"), "float64"))}
 COMPARISONS = ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
+ON_BOOLS = {"add": "logical_or", "multiply": "logical_and"}
 POWER_BITS = 6                  # of an exponent of integers: from 64 on, only powers of 0, 1 and -1 fit into 64 bits
 
 # Methods of NumPy's arrays whose axis, or second argument, may be left out, where the operators of the library with
@@ -294,6 +295,8 @@ class Tensor:
     def __pos__(self) -> Tensor: return self
 
     def __abs__(self) -> Tensor:
+        if self._ref.dtype == "bool":
+            return self
         return one("complex_abs" if DTYPES[self._ref.dtype].kind == "complex" else "abs", self)
 
     def __invert__(self) -> Tensor:
@@ -434,9 +437,10 @@ def apply(name: str | Path, *inputs: Any, **attributes: Any) -> Any:
     """Apply an operator of caten's library, or that of a spec in a file `*.toml`, to tensors, arrays and numbers.
     `attributes`: those of the operator, by name.
 
-    The result is a tensor, or a tuple of tensors if the operator has several outputs. As in NumPy, the sum of bools is
-    an integer, and the mean of integers is a float. CatenError for an unknown operator, and for operands that do not
-    fit its signature; OverflowError for an integer of Python beyond the element type of the tensor beside it."""
+    The result is a tensor, or a tuple of tensors if the operator has several outputs. As in NumPy, the sum of an array
+    of bools is an integer, of two bools `add` is or and `multiply` is and, and the mean of integers is a float.
+    CatenError for an unknown operator, and for operands that do not fit its signature; OverflowError for an integer of
+    Python beyond the element type of the tensor beside it."""
     if isinstance(name, Path) or name.endswith(".toml"):
         return operator(Path(name))(*inputs, **attributes)
     if name in OTHERWISE and inputs:
@@ -445,6 +449,8 @@ def apply(name: str | Path, *inputs: Any, **attributes: Any) -> Any:
         inputs = (first.astype(wanted) if first.dtype.kind in kinds else first, *inputs[1:])
     if name in COMPARISONS and len(inputs) == 2:
         inputs = _comparable(*inputs)
+    if name in ON_BOOLS and all(map(_is_bool, inputs)):
+        name = ON_BOOLS[name]
     return _applied(templates.library_spec(name), name, inputs, attributes)
 
 
@@ -504,8 +510,16 @@ def one(name: str, *inputs: Any, **attributes: Any) -> Tensor:
 
 def _bits(integers: str, bools: str, a: Any, b: Any) -> Tensor:
     """Apply an operator that has one name for integers and another for bools."""
-    known = a if isinstance(a, Tensor) else b
-    return one(bools if known._ref.dtype == "bool" else integers, a, b)
+    return one(bools if _is_bool(a) and _is_bool(b) else integers, a, b)
+
+
+def _is_bool(value: Any) -> bool:
+    """Does an operand consist of bools?"""
+    if isinstance(value, Tensor):
+        return value._ref.dtype == "bool"
+    if isinstance(value, list | tuple):
+        return np.asarray(value).dtype == np.bool_
+    return isinstance(value, bool) or str(getattr(value, "dtype", "")).endswith("bool")
 
 
 def _quotient(a: Any, b: Any) -> Tensor:

@@ -2,10 +2,12 @@
 from __future__ import annotations
 
 import gc
+import operator
 import random
 import re
 from array import array
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,10 @@ X, Y, V = real(4, 6), real(4, 6), real(6)
     (lambda: Tensor(X).take(Tensor(np.array([3, 0, -1])), axis=0), lambda: X[[3, 0, -1]]),
     (lambda: abs(-Tensor(X)).mean(), lambda: np.abs(X).mean()), (lambda: Tensor(X).astype("int32") + 3, lambda: X.astype(np.int32) + 3),
     (lambda: Tensor(X[:0]).sum(axis=0) + Tensor(V), lambda: V), (lambda: Tensor(X).softmax(axis=1).sum(axis=1), lambda: np.ones(4)),
+    *[(partial(op, *[Tensor(v) if isinstance(v, np.ndarray) and n == of else v for n, v in enumerate(pair)]), partial(op, *pair))
+      for op in (operator.add, operator.mul, operator.and_, operator.or_) for pair, of in (
+          ((X > 0, Y > 0), 0), ((X > 0, V > 0), 1), ((X > 0, True), 0), ((False, X > 0), 1), ((X > 0, np.arange(6)), 0), ((X > 0, 2), 0))],
+    (lambda: abs(Tensor(X > 0)), lambda: X > 0), (lambda: Tensor(X > 0).sort(axis=0), lambda: np.sort(X > 0, axis=0)),
     (lambda: Tensor(X).topk(k=2)[0], lambda: np.sort(X, 1)[:, :-3:-1])])
 def test_what_numpy_gives(made: Any, expected: Any) -> None:
     found = made()

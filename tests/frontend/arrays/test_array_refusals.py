@@ -184,6 +184,8 @@ PYTHON = [
     ('return X()', 'E221 1:8 an array of the shape [M N] is no function'),
     ('return (1)(2)', 'E221 1:8 the number 1 is no function'),
     ('return 1 / 0 * X', 'E304 1:10 / of 1, 0: division by zero'),
+    ('return Q - Q', 'E304 1:10 - is not defined on bool | of two bools, x ^ y says whether they differ; to count, convert it first: x.astype(np.int64)'),
+    ('return -Q', 'E304 1:8 - is not defined on bool | of a bool, ~x is the opposite; to count, convert it first: x.astype(np.int64)'),
     ('return X << 2', 'E304 1:10 << is not defined on float | it is for integers'),
     ('return X ** Y ** J', "E310 1:1 the output 'R' is float, but the value is double | convert it: .astype(np.float32)"),
     ('return X.astype("flot")', "E322 1:8 the argument 'dtype' of .astype is an element type, not the text 'flot'"),

@@ -20,6 +20,8 @@ PLAIN = "X f32 M N; Y f32 M N; P f32 2 3 4; a f32; out R f32 M N"              #
 SIZES = ({"M": 4, "N": 6, "K": 3}, {"M": 2, "N": 3, "K": 2})
 
 EXPRESSIONS = """
+Q + q ;; Q * q ;; np.add(Q, q) ;; np.multiply(Q, q) ;; Q + True ;; np.clip(Q, False, True) ;; np.clip(Q, q, True) ;; Q.clip(True, None) ;; abs(Q) ;; Q / 2 ;; Q / q ;; J / q ;; Q / Q.sum() ;; 1 / (Q + 1)
+Q // q ;; Q % q ;; Q ** 2 ;; Q ** 3 ;; np.square(Q) ;; np.exp(Q) ;; np.sqrt(Q + q) ;; np.isnan(Q) ;; np.floor(Q) ;; np.ceil(J) ;; np.trunc(U) ;; sum([Q, Q, q]) ;; sum([Q, q], True) ;; np.add.outer(q, q) ;; q @ Q.T
 X + Y ;; X - v ;; X * u[:, None] ;; -X ;; +X ;; X / (1 + Y * Y) ;; abs(X) ;; X // 0.25 ;; X % 0.3 ;; X % Y ;; J // 3 ;; J % 3 ;; -J // 2 ;; J & 7 ;; J | J2 ;; J ^ J2 ;; ~J ;; J << 2
 J >> 1 ;; ~Q ;; Q & q ;; Q | q ;; Q ^ Q ;; X < Y ;; X <= 0.5 ;; 0 > X ;; X >= v ;; J == J2 ;; J != 3 ;; (X > 0) & (Y < 0.5) ;; J / 2 ;; J / J2 ;; J * 2 + 1 ;; X ** 2 ;; X ** 3
 np.abs(X) ** 0.5 ;; (X + 3) ** -1 ;; J ** 2 ;; J ** 3 ;; 2 * X + 1.5 ;; X * a + a ;; a * a * X ;; X * N ;; X / M ;; X * (N - M) + N // 2 ;; X + M / N ;; X * (M * N) ;; X / np.sqrt(N)

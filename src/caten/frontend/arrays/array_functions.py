@@ -9,6 +9,7 @@ from typing import Any
 from ...core.dtypes import DTYPES
 from ...core.expr import Expr
 from ...core.scalars import OPERATORS
+from ..typing import WEAK_INT, Literal
 from . import (
     array_products,
     array_reductions,
@@ -186,7 +187,7 @@ NUMPY: dict[str, Function] = dict([
     _function("select", "condlist:arrays choicelist:arrays default:operand=0", _select),
     _function("where", "condition:operand x:operand y:operand", choose),
     _function("clip", "x:operand a_min:operand=None a_max:operand=None", _clip),
-    _function("square", "x:operand", lambda b, x: apply(b, "mul", x, x)),
+    _function("square", "x:operand", lambda b, x: apply(b, "pow", x, Literal(WEAK_INT, b.pos, value=2))),
     _function("positive", "x:operand", lambda b, x: x),
     _function("reciprocal", "x:operand", _one_over),
     _function("isfinite", "x:operand", _isfinite),

@@ -28,7 +28,9 @@ STATIC: dict[str, Callable[..., Any]] = {
     "sin": math.sin, "cos": math.cos, "tanh": math.tanh, "log2": math.log2, "floor": math.floor, "ceil": math.ceil}
 POWERS = (2, 3, 4, 5, 6, 7, 8)                  # exponents of integers that become products
 # The float type in which numpy computes a function of integers.
-FLOAT_OF = {"i8": "f16", "u8": "f16", "i16": "f32", "u16": "f32"}
+FLOAT_OF = {"bool": "f16", "i8": "f16", "u8": "f16", "i16": "f32", "u16": "f32"}
+OF_BYTES = ("floordiv", "mod")                  # of bools: numpy computes them in int8
+WHOLE = ("floor", "ceil", "trunc")              # of integers and bools: these
 
 
 def term_of(value: Any, pos: int) -> Operand | None:
@@ -62,6 +64,8 @@ def apply(b: Builder, fn: str, *operands: Operand) -> Operand:
     if b.lang == "python" and (known := _static(b, fn, operands)) is not None:
         return known
     if b.lang == "python":
+        if fn in WHOLE and ((kind := dtype_of(operands[0])) == "bool" or is_whole(kind)):
+            return operands[0]
         operands = as_in_numpy(b, fn, operands)
     if fn == "pow" and (power := _power(b, *operands)) is not None:
         return power
@@ -119,13 +123,14 @@ def as_in_numpy(b: Builder, fn: str, operands: tuple[Operand, ...]) -> tuple[Ope
     """The operands converted as numpy does it: / on integers divides in float64, functions of integers are floats."""
     operands = numbers_as_floats(b, operands)
     kinds = [dtype_of(x) for x in operands]
-    if OPERATORS[fn].takes != "float" or fn == "pow" or not all(k == WEAK_INT or is_whole(k) for k in kinds):
-        return operands
-    strong = [k for k in kinds if is_whole(k)]
-    if not strong:
+    if fn in OF_BYTES and all(k == "bool" for k in kinds):
+        return tuple([converted(b, "i8", x) for x in operands])
+    strong = [k for k in kinds if k == "bool" or is_whole(k)]
+    if OPERATORS[fn].takes != "float" or fn == "pow" or not strong or any(
+            k != WEAK_INT and k not in strong for k in kinds):
         return operands
     dtype = "f64" if fn == "div" or len(set(strong)) > 1 else FLOAT_OF.get(strong[0], "f64")
-    return tuple([converted(b, dtype, x) if is_whole(k) else x for x, k in zip(operands, kinds, strict=True)])
+    return tuple([converted(b, dtype, x) if k in strong else x for x, k in zip(operands, kinds, strict=True)])
 
 
 def numbers_as_floats(b: Builder, operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
@@ -146,7 +151,10 @@ def numbers_as_floats(b: Builder, operands: tuple[Operand, ...]) -> tuple[Operan
 
 def _power(b: Builder, x: Operand, y: Operand) -> Operand | None:
     """x**2 = x · x, x**0.5 = sqrt x, x**-1 = 1 / x; None for other powers."""
-    exponent, kind = number_of(y), dtype_of(x)
+    exponent = number_of(y)
+    if dtype_of(x) == "bool" and b.lang == "python" and isinstance(exponent, int):
+        x = converted(b, "i8" if exponent == 2 else "i64", x)               # x ** 2 is a square
+    kind = dtype_of(x)
     whole = kind == WEAK_INT or is_whole(kind)
     if whole and is_whole(dtype_of(y)) and number_of(x) == 2:
         return apply(b, "shl", converted(b, dtype_of(y), Literal(WEAK_INT, b.pos, value=1)), y)

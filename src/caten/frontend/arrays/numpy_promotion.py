@@ -14,7 +14,8 @@ from ...core.expr import Const, Expr, Op, Var
 from ...tensor.values import Read
 from ..typing import WEAK_FLOAT, WEAK_INT, Term, Typing, Value, narrowed
 
-ON_BOOLS = {"max": "or", "min": "and"}                     # True is the greater
+ON_BOOLS = {"max": "or", "min": "and", "add": "or", "mul": "and"}           # True is the greater
+NOT_ON_BOOLS = {"sub": "of two bools, x ^ y says whether they differ", "neg": "of a bool, ~x is the opposite"}
 _KINDS = ("bool", "uint", "int", "float", "complex")      # what may be stored where: in itself, and in those after it
 
 
@@ -30,8 +31,16 @@ class NumpyTyping(Typing):
         return _promoted(a, b) or super().join_kinds(a, b, pos, what)
 
     def apply(self, fn: str, args: Sequence[Term], pos: int) -> Term:
-        if fn in ON_BOOLS and all(arg.kind == "bool" for arg in args):
-            fn = ON_BOOLS[fn]
+        if all(arg.kind == "bool" for arg in args):
+            if fn == "clip":
+                x, least, most = args
+                return super().apply("and", (super().apply("or", (x, least), pos), most), pos)
+            if fn == "abs":
+                return args[0]
+            if fn in NOT_ON_BOOLS:
+                self.fail("E304", f"{self.words.operator(fn)} is not defined on bool", pos,
+                          f"{NOT_ON_BOOLS[fn]}; to count, convert it first: {self.words.cast('int64', 'x')}")
+            fn = ON_BOOLS.get(fn, fn)
         return super().apply(fn, args, pos)
 
     def monoid(self, fn: str, dtype: str) -> str:

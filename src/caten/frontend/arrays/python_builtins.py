@@ -11,8 +11,8 @@ from ..typing import Term
 from .argument_binding import as_extent, described
 from .array_reductions import reduced, total
 from .builder import Builder
-from .elementwise_functions import apply, number_of, round_to, term_of
-from .handles import ZERO, Array, Selected, Unset, constant_of, size_term
+from .elementwise_functions import apply, converted, number_of, round_to, term_of
+from .handles import ZERO, Array, Selected, Unset, constant_of, dtype_of, size_term
 from .masked_elements import count
 
 LONGEST = 50_000               # of a range that is unrolled
@@ -106,7 +106,10 @@ def _sum(b: Builder, args: list[Any]) -> Any:
     terms = [term_of(item, b.pos) for item in (*args[1:], *args[0])]
     if any(t is None for t in terms):
         _refuse(b, "sum", "a list of arrays and numbers", args)
-    return reduce(lambda x, y: apply(b, "add", x, y), [t for t in terms if t is not None]) if terms else 0
+    given = [t for t in terms if t is not None]
+    if len(args) == 1:                                      # it begins with 0: bools are counted
+        given = [converted(b, "i64", t) if dtype_of(t) == "bool" else t for t in given]
+    return reduce(lambda x, y: apply(b, "add", x, y), given) if terms else 0
 
 
 def _one(fn: str) -> Callable[[Builder, list[Any]], Any]:
