@@ -15,7 +15,7 @@ In the formulas, p is a parameter, g its gradient, and t the number of the step,
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from math import cos, pi
 from typing import Any, Generic, TypeVar
@@ -86,8 +86,12 @@ class Optimizer(ABC):
     lr, weight_decay = _Setting(_from_0), _Setting(_from_0)
 
     def __init__(self, parameters: Sequence[Tensor], lr: float, weight_decay: float = 0.0) -> None:
+        if isinstance(parameters, Tensor) or not isinstance(parameters, Iterable):
+            raise TypeError(f"an optimizer takes a list of tensors, as module.parameters() gives, not {parameters!r}")
         self.parameters, self.lr, self.weight_decay = list(parameters), lr, weight_decay
         for p in self.parameters:
+            if not isinstance(p, Tensor):
+                raise TypeError(f"an optimizer takes a list of tensors, as module.parameters() gives, not of {p!r}")
             if not p.requires_grad:
                 raise ValueError(f"{p!r} requires no gradient")
         self.steps = 0

@@ -16,6 +16,7 @@ from caten.core.dtypes import DTYPES, is_float
 from caten.core.expr import Expr, Var
 from caten.core.program import Buffer, GradientBody, Require, Scalar
 from caten.core.size_formula import conjuncts, evaluate
+from caten.diagnostic import Diagnostic
 from caten.errors import CatenError, amount, did_you_mean, error
 from caten.frontend import operator_library
 from caten.frontend.generic_signature import Tensor, is_value, misfit, of_call, tuples
@@ -320,8 +321,15 @@ def _of_kinds(spec: SpecText, name: str, inputs: tuple[Given, ...], given: tuple
     except CatenError as problem:
         if (said := misfit(problem, declared.defaults, attributes)) is not None:
             raise error("E675", f"{name}: {said}") from None
-        raise CatenError(*[replace(d, message=f"{name}: {d.message}") if d.code == "E675" else d
-                           for d in problem.diagnostics]) from None
+        raise CatenError(*[_of_operator(d, name) for d in problem.diagnostics]) from None
+
+
+def _of_operator(d: Diagnostic, name: str) -> Diagnostic:
+    """What is wrong with an operator, with its name. The text of one of the library is not shown: it is as it is."""
+    is_in_library = d.place is not None and Path(d.place.file).parent == operator_library.FOLDER
+    if d.code != "E675" and not is_in_library:
+        return d
+    return replace(d, message=f"{name}: {d.message}", place=None if is_in_library else d.place)
 
 
 def of_library(name: str, inputs: Sequence[Given], attributes: Mapping[str, Any]) -> Template:

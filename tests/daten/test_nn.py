@@ -180,3 +180,20 @@ def test_a_state_of_pytorch_counts_batches() -> None:
         np.testing.assert_array_equal(tensor.numpy(), values[name])
     net = Net()
     net.load_state_dict(net.state_dict() | {"norm.num_batches_tracked": np.array(7)})
+
+
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda: nn.Linear(-3, 4), "inputs is a whole number from 1 on, not -3"), (lambda: nn.Linear(3, 2.5), "outputs is a whole number from 1 on, not 2.5"),
+    (lambda: nn.Embedding(0, 4), "count is a whole number from 1 on, not 0"), (lambda: nn.Conv2d(3, 4, 0), "kernel is a whole number from 1 on, not 0"),
+    (lambda: nn.Conv1d(3, 4, 3, groups=2), "3 inputs and 4 outputs cannot be divided among 2 groups"), (lambda: nn.LSTM(3, True), "width is a whole number"),
+    (lambda: nn.GroupNorm(3, 4), "4 channels cannot be divided among 3 groups"), (lambda: nn.MultiHeadAttention(8, 0), "heads is a whole number from 1 on"),
+    (lambda: nn.Dropout(1.5), "p is a probability, from 0 to 1, not 1.5")])
+def test_numbers_that_no_layer_has(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(("given", "what"), [(nn.Linear(2, 3), r"Linear\(9 parameters\)"), (Tensor(1.0), "Tensor"), ([np.ones(3)], "of array"), (None, "None")])
+def test_what_is_no_list_of_parameters(given: Any, what: str) -> None:
+    with pytest.raises(TypeError, match=rf"takes a list of tensors, as module\.parameters\(\) gives, not {what}"):
+        optim.SGD(given)

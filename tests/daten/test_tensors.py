@@ -687,3 +687,13 @@ def test_an_extent_is_an_integer(shape: tuple[Any, ...]) -> None:
     with pytest.raises(TypeError, match=r"an extent is an integer, not (2\.5|3\.0|'a'|None)"):
         Tensor(np.ones((3, 4))).reshape(*shape)
     assert Tensor(np.ones((3, 4))).reshape(np.int32(2), np.array(6)).shape == (2, 6)
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda x: x.sum(axis=5), "E321: sum: there is no axis 5: the array has 2 axes"),
+    (lambda x: x.transpose(0, 0), "E321: transpose: the axes (0, 0) name an axis twice"),
+    (lambda x: np.einsum("ij,kl->iz", x, x), "E325: einsum: the result has 'z', which no operand has")])
+def test_an_error_of_an_operator_of_the_library_names_it_and_not_its_text(call: Any, message: str) -> None:
+    with pytest.raises(CatenError, match=re.escape(message)) as told:
+        call(Tensor(X))
+    assert ".toml" not in str(told.value)

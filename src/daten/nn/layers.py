@@ -18,6 +18,13 @@ from ..tracing import hold
 from .module import Module
 
 
+def check_counts(**counts: Any) -> None:
+    """ValueError for a number of channels, elements or others that is no whole number from 1 on."""
+    for name, value in counts.items():
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            raise ValueError(f"{name} is a whole number from 1 on, not {value!r}")
+
+
 def parameter(values: np.ndarray) -> Tensor:
     """A tensor with these values that requires gradients: an optimizer trains it."""
     return Tensor(values, requires_grad=True)
@@ -34,6 +41,7 @@ class Linear(Module):
     """x Wᵀ + b, with weight[outputs, inputs] and bias[outputs]. Both start uniformly distributed in ±1/√inputs."""
 
     def __init__(self, inputs: int, outputs: int, bias: bool = True) -> None:
+        check_counts(inputs=inputs, outputs=outputs)
         bound = 1 / sqrt(inputs)
         self.weight = parameter(random.current().uniform((outputs, inputs), bound))
         self.bias = parameter(random.current().uniform((outputs,), bound)) if bias else None
@@ -52,6 +60,11 @@ class _Convolution(Module):
                  bias: bool = True) -> None:
         self._kernel, self._stride, self._padding, self._dilation = [
             (v,) * self.axes if isinstance(v, int) else v for v in (kernel, stride, padding, dilation)]
+        check_counts(inputs=inputs, outputs=outputs, groups=groups)
+        if inputs % groups or outputs % groups:
+            raise ValueError(f"{inputs} inputs and {outputs} outputs cannot be divided among {groups} groups")
+        for size in self._kernel:
+            check_counts(kernel=size)
         self._groups = groups
         bound = 1 / sqrt(inputs // groups * prod(self._kernel))
         self.weight = parameter(random.current().uniform((outputs, inputs // groups, *self._kernel), bound))
@@ -99,6 +112,7 @@ class Embedding(Module):
     """A table of `count` vectors, weight[count, width], which starts with standard normal values."""
 
     def __init__(self, count: int, width: int) -> None:
+        check_counts(count=count, width=width)
         self.weight = parameter(random.current().normal((count, width), 1.0))
 
     def forward(self, index: Tensor) -> Tensor:
@@ -138,6 +152,9 @@ class GroupNorm(Module):
     is added."""
 
     def __init__(self, groups: int, channels: int, eps: float = 1e-5) -> None:
+        check_counts(groups=groups, channels=channels)
+        if channels % groups:
+            raise ValueError(f"{channels} channels cannot be divided among {groups} groups")
         self._groups, self._eps = groups, eps
         self.weight, self.bias = parameter(np.ones(channels, np.float32)), parameter(np.zeros(channels, np.float32))
 
@@ -175,6 +192,8 @@ class Dropout(Module):
     al., 2014). After `eval()`, the identity."""
 
     def __init__(self, p: float = 0.5) -> None:
+        if not 0 <= p <= 1:
+            raise ValueError(f"p is a probability, from 0 to 1, not {p!r}")
         self._p = p
 
     def forward(self, x: Tensor) -> Tensor:
@@ -191,6 +210,7 @@ class MultiHeadAttention(Module):
     `width`."""
 
     def __init__(self, width: int, heads: int, causal: bool = False, bias: bool = True) -> None:
+        check_counts(width=width, heads=heads)
         if width % heads:
             raise ValueError(f"a width of {width} cannot be divided among {heads} heads")
         self._heads, self._causal = heads, causal

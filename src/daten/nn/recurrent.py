@@ -10,7 +10,7 @@ from .. import random
 from ..element_types import dtype as element_type
 from ..element_types import type_named
 from ..tensor import Tensor, apply
-from .layers import parameter
+from .layers import check_counts, parameter
 from .module import Module
 
 State = tuple[Tensor, ...]
@@ -21,6 +21,7 @@ class _Cell(Module):
     gates = states = 1
 
     def __init__(self, inputs: int, width: int) -> None:
+        check_counts(inputs=inputs, width=width)
         bound = 1 / sqrt(width)
         self._width = width
         self.weight_ih = parameter(random.current().uniform((self.gates * width, inputs), bound))
