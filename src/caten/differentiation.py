@@ -28,6 +28,7 @@ from .loading import loaded
 from .loop.affine import text_of
 from .options import Options
 from .tensor.canonical_values import canonical_values
+from .tensor.nest_sources import without_callers_outputs
 from .tensor.values import Output, TensorProgram
 
 PREFIX = "grad_"
@@ -100,7 +101,8 @@ def _by_hand(program: TensorProgram, body: GradientBody) -> SpecText:
 
 def _only(program: TensorProgram, names: Sequence[str]) -> TensorProgram:
     """The program with these of its outputs."""
-    kept = [c for c in program.clauses
+    alone = without_callers_outputs(program)                       # a nest may begin from one that is left out
+    kept = [c for c in alone.clauses
             if not (isinstance(c, Output) and c.name not in names)
             and not (isinstance(c, Buffer) and c.access == "out" and c.name not in names)]
     return canonical_values(program.replace(clauses=tuple([

@@ -137,6 +137,7 @@ LINEAR_ALGEBRA: dict[str, tuple[Callable[..., Tensor], tuple[np.ndarray, ...]]] 
     "cholesky of a stack": (lambda a: definite(a).cholesky(), (regular(2, 2, 2),)),
     "Q": (lambda a: a.qr()[0], (regular(4, 3),)), "R": (lambda a: a.qr()[1], (regular(4, 3),)),
     "Q and R of a stack": (lambda a: a.qr()[0] * a.qr()[1].sum(), (regular(2, 3, 2),)),
+    "lu": (lambda a: a.lu()[0], (regular(3, 3),)), "lu of a stack, with exchanges": (lambda a: a.lu()[0], (regular(2, 3, 3)[:, ::-1].copy(),)),
     "wide R": (lambda a: a.qr()[1], (regular(2, 4),)),
     "eigvalsh": (lambda a: (a + a.mT).eigvalsh(), (regular(3, 3),)), "svdvals": (lambda a: a.svdvals(), (regular(4, 3),)),
     "lstsq": (lambda a, b: a.lstsq(b), (regular(4, 2), regular(4, 1))), "cond": (lambda a: a.cond(p=1), (regular(3, 3),))}
@@ -146,3 +147,14 @@ LINEAR_ALGEBRA: dict[str, tuple[Callable[..., Tensor], tuple[np.ndarray, ...]]] 
 @pytest.mark.parametrize("case", LINEAR_ALGEBRA)
 def test_linear_algebra(case: str) -> None:
     check(*LINEAR_ALGEBRA[case])
+
+
+@pytest.mark.parametrize("wrt", [(0,), (1,)])
+def test_a_gradient_by_hand_of_some_of_the_inputs(wrt: tuple[int, ...]) -> None:
+    """What is computed in the place of a gradient that is not asked for is computed elsewhere."""
+    given = [regular(4, 4).reshape(2, 2, 4), regular(2, 2)]
+
+    def of(*some: Tensor) -> Tensor:
+        own = iter(some)
+        return apply("tensorsolve", *[next(own) if n in wrt else Tensor(x) for n, x in enumerate(given)])
+    check(of, [given[n] for n in wrt])
