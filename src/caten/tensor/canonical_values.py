@@ -48,6 +48,7 @@ from .invariants import with_invariants
 from .nested_pieces import without_nested_pieces
 from .operand_order import with_ordered_operands
 from .values import (
+    AxisNames,
     Compute,
     Define,
     FailIf,
@@ -91,8 +92,11 @@ def canonical_values(program: TensorProgram) -> TensorProgram:
     onto: dict[str, frozenset[str]] = {}
     for o in program.outputs:
         onto[o.value] = onto.get(o.value, frozenset()) | {o.name}
+    settled = True
     for d in _needed(program):
-        value = _as_update(renamed(d.value, names), onto.get(d.name, frozenset()))
+        new = renamed(d.value, names)
+        value = _as_update(new, onto.get(d.name, frozenset()))
+        settled = settled and value is new               # what comes together with constants may leave others unused
         source = _whole_of(value, table.values)
         names |= dict(zip(d.names, table.define(value) if source is None else (source,), strict=True))
     named: dict[str, Named] = {}
@@ -102,8 +106,17 @@ def canonical_values(program: TensorProgram) -> TensorProgram:
     checks = tuple([c.renamed(names) for c in program.checks])
     outputs = tuple([o.replace(value=names.get(o.value, o.value)) for o in program.outputs])
     made = _put_together(others, tuple(named.values()), table.definitions, checks, outputs)
-    _CANONICAL.add(made, kept)
+    if settled and _is_settled(made, kept, table.axis_names):
+        _CANONICAL.add(made, kept)
     return made
+
+
+def _is_settled(program: TensorProgram, kept: frozenset[str], names: AxisNames) -> bool:
+    """Would the form of a program be itself? Formulas that have become large may have room for other maps since those
+    are values, and their operands another order or common parts."""
+    stored = kept | frozenset(program.results)
+    inlined = _inlined(with_common_parts(_inlined(program, stored, _is_read_once), kept, names), kept, _is_cheap)
+    return inlined.definitions == program.definitions == with_ordered_operands(program, by_axes=True).definitions
 
 
 def _put_together(others: TensorProgram, *parts: tuple[Node, ...]) -> TensorProgram:
