@@ -8,6 +8,7 @@ import pytest
 
 from caten.core.dtypes import rounded
 from caten.core.expr import Cast, Const, Expr, Op, Var
+from caten.loop import float_ranges
 from caten.loop.float_ranges import float_range, is_nonpositive, whole_range
 from caten.loop.statements import Splat
 
@@ -76,3 +77,14 @@ def test_what_is_known_to_be_at_most_0() -> None:
     for expr in (X, Op("neg", (X,)), square, Op("mul", (X, y)), Op("sub", (X, Op("max", (y, y)))), Op("sub", (X, Op("fmax", (y, X)))), Op("div", (Op("neg", (square,)), y)),
                  Op("div", (square, number(-0.0))), Op("add", (number(1.0), Op("neg", (square,)))), Op("sub", (X, Op("min", (y, X)))), number(0.25)):
         assert not is_nonpositive(expr), expr
+
+
+def test_shared_parts_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sum of a sum with itself, and so on, has as many parts as it has levels."""
+    calls: list[int] = []
+    monkeypatch.setattr(float_ranges, "_by_signs", lambda sign, right=float_ranges._by_signs: calls.append(sign) or right(sign))
+    whole: Expr = Op("abs", (Var("shared", "f32"),))
+    for _ in range(16):
+        whole = Op("add", (whole, Op("sub", (whole, Op("neg", (whole,))))))
+    assert float_range(whole) == (0, math.inf)
+    assert len(calls) == 32

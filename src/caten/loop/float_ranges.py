@@ -7,13 +7,14 @@ from collections.abc import Callable
 
 from ..core.dtypes import is_float
 from ..core.expr import Cast, Const, Expr, Op
+from ..core.node import kept
 from .statements import Splat
 
 EVERYTHING = (-math.inf, math.inf)
 EXACT = {"f32": 1 << 24, "f64": 1 << 53}       # up to these, rounding to the type keeps the integers around a number
 EXACT_SHORT = 1 << 8                           # of the 16-bit types
 NOT_NEGATIVE = ("sqrt", "exp", "exp2", "abs", "sigmoid")
-MOST_DEPTH = 16                                # of an expression whose sign is asked for
+MOST_DEPTH = 64                                # of an expression whose sign is asked for: this is recursive
 MONOTONE: dict[str, Callable[[float], int]] = {
     "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc, "round": round}
 
@@ -25,6 +26,7 @@ def whole_range(expr: Expr, least: int, greatest: int) -> tuple[int, int]:
             greatest if hi == math.inf else min(greatest, max(0, math.ceil(hi))))
 
 
+@kept
 def float_range(expr: Expr) -> tuple[float, float]:
     """Bounds of an expression where it is no NaN. Rounding is monotone, so those of exact operands hold."""
     match expr:
@@ -54,11 +56,13 @@ def float_range(expr: Expr) -> tuple[float, float]:
             lo, hi = float_range(a)
             return -hi, -lo
         case Op(fn="add", args=(a, b)):
-            return _by_signs(_sign(a) if _sign(a) == _sign(b) else 0)
+            sign = _sign(a)
+            return _by_signs(sign if sign == _sign(b) else 0)
         case Op(fn="sub", args=(a, Op(fn="max" | "min" as kind, args=others))) if a in others:
             return _by_signs(-1 if kind == "max" else 1)
         case Op(fn="sub", args=(a, b)):
-            return _by_signs(_sign(a) if _sign(a) == -_sign(b) else 0)
+            sign = _sign(a)
+            return _by_signs(sign if sign == -_sign(b) else 0)
         case Op(fn="mul", args=(a, b)):
             negated = Op("neg", (a,)) is b or Op("neg", (b,)) is a
             return _by_signs(1 if a is b else -1 if negated else _sign(a) * _sign(b))
