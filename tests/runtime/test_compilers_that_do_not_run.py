@@ -1,6 +1,8 @@
 """Compilers that are there and do not run: another one is taken, and the message is about the compiler. The embedded clang always has a folder."""
 from __future__ import annotations
 
+import ctypes
+import math
 import os
 import stat
 import subprocess
@@ -123,6 +125,31 @@ def test_without_a_cache_it_has_a_temporary_folder(fault: str, tmp_path: Path, m
     assert folder.parent == tmp_path
     assert folder.name.startswith("caten-zig-")
     assert zig.surroundings(host, tmp_path / "work")["ZIG_GLOBAL_CACHE_DIR"] == str(folder)           # one for all compilations of a process
+
+
+LINKED = {"alone": ("__attribute__((visibility(\"default\"))) double ct_f(double x) { return sin(x); }", True),
+          "with a complex product": ("__attribute__((visibility(\"default\"))) double ct_f(double x)\n"
+                                     "{ double _Complex z = x + x * 1.0i; return creal(z * z * z); }", False)}
+
+
+@pytest.mark.usefixtures("unnamed")
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it is linked with its library at once")
+@pytest.mark.parametrize("kind", LINKED)
+def test_a_library_is_linked_without_the_helpers_that_it_does_not_call(kind: str, tmp_path: Path) -> None:
+    """A first compilation would wait for them for seconds."""
+    compiler = toolchain.embedded()
+    if compiler is None:
+        pytest.skip("needs ziglang")
+    text, is_alone = LINKED[kind]
+    host = Host(cache=tmp_path / "cache", temp=tmp_path)
+    (tmp_path / "cache").mkdir(mode=0o700)
+    toolchain.compile_c(compiler, ["-O1", "-fPIC", "-fvisibility=hidden"], ["-lm"], f"#include <complex.h>\n#include <math.h>\n{text}\n",
+                        tmp_path / "x.so", "so", host)
+    built = [file.name for file in (tmp_path / "cache" / COMPILER).rglob("libcompiler_rt.a")]
+    assert (built == []) is is_alone
+    function = ctypes.CDLL(str(tmp_path / "x.so")).ct_f
+    function.restype, function.argtypes = ctypes.c_double, [ctypes.c_double]
+    assert function(1.0) == pytest.approx(math.sin(1.0) if is_alone else -2.0)
 
 
 def test_the_temporary_folder_is_gone_with_the_process(tmp_path: Path) -> None:

@@ -287,8 +287,7 @@ def _probe(compiler: Compiler, host: Host, text: str, flags: Sequence[str], load
         shared, needed = [] if seconds else ["-fPIC", "-shared"], [w for w in flags if w.endswith((".so", ".dylib"))]
         try:
             words = [*compiler.words, "-O1", *compiler.quiet, *shared, SOURCE, "-o", "probe.so", *flags]
-            with compiler.linking():
-                done = run(words, seconds or min(host.timeout, PROBE_SECONDS), folder,
+            done = _linked(compiler, words, seconds or min(host.timeout, PROBE_SECONDS), folder,
                            environment=compiler.surroundings(host, folder))
             loading = [sys.executable, "-c", _LOAD_PROBE, str(folder / "probe.so"), *needed]
             return done.status == 0 and (not load or run(loading, PROBE_SECONDS).status == 0)
@@ -431,8 +430,22 @@ def _finished(compiler: Compiler, steps: Sequence[Sequence[str]], at_once: int, 
     """Run the commands that make an artifact, the first of them at once."""
     yield from run_together(steps[:at_once], timeout, folder, meanwhile, environment)
     for step in steps[at_once:]:
-        with compiler.linking() if "-shared" in step else contextlib.nullcontext():
+        if "-shared" in step:
+            yield _linked(compiler, step, timeout, folder, meanwhile, environment)
+        else:
             yield run(step, timeout, folder, meanwhile, environment)
+
+
+def _linked(compiler: Compiler, words: Sequence[str], timeout: float, folder: Path,
+            meanwhile: Callable[[], None] | None = None, environment: Mapping[str, str] | None = None) -> Finished:
+    """A run that links. The embedded clang does that without its own library, if nothing is missing then: the result
+    is the same, byte for byte."""
+    if compiler.family == "zig" and zig.links_without_helpers(words):
+        done = run([*words, *zig.WITHOUT_HELPERS], timeout, folder, meanwhile, environment)
+        if done.status == 0:
+            return done
+    with compiler.linking():
+        return run(words, timeout, folder, meanwhile, environment)
 
 
 def first_complaints(errors: str, most: int = 20) -> list[str]:

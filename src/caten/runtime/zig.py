@@ -1,8 +1,9 @@
 """The clang inside the ziglang wheel: where it is, which version, and where it keeps what it builds for itself.
 
-It comes without a compiled library of its own, builds one when it first links for a target (seconds; a minute where
-that is a whole C library), and ends with an error where it has no place to keep that. So it is always given one: a
-folder in caten's cache, or a temporary folder."""
+It comes without a compiled library of its own, builds one when it first links with it for a target (seconds; a minute
+where that is a whole C library), and ends with an error where it has no place to keep that. So it is always given one:
+a folder in caten's cache, or a temporary folder. A shared library for this machine is linked without it, if it can
+be."""
 from __future__ import annotations
 
 import atexit
@@ -12,7 +13,7 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,6 +26,9 @@ LLVM = {"0.13": 18, "0.14": 19, "0.15": 20, "0.16": 21, "0.17": 22}
 OWN_LIBRARY, LOCAL = "ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"
 # Bytes that the library of a target may take; a disk with less is not begun on.
 LEAST_FREE = 128 << 20
+# Linking without the functions that it has for compilers (128-bit arithmetic, complex products, half floats): few
+# libraries call one, and it would compile them all first. That one is missing is an error then.
+WITHOUT_HELPERS = ["-rtlib=none", "-Wl,-z,defs"]
 SLOW = 1.0                                         # seconds; linking takes less unless it builds its own library first
 FIRST_USE = ("the embedded clang builds its C library, once for each target: this takes 5 to 20 s (RISC-V: a minute), "
              "and later compilations less than a second")
@@ -52,6 +56,11 @@ def surroundings(host: Host, work: Path) -> dict[str, str]:
     A folder that the user named for its library stays. OSError where there is no place at all."""
     own = {} if os.environ.get(OWN_LIBRARY) else {OWN_LIBRARY: str(_kept(host.cache) or _temporary(host.temp))}
     return own | {LOCAL: str(work / "zig")}
+
+
+def links_without_helpers(words: Sequence[str]) -> bool:
+    """Is it worth trying to link without its own library: a shared library for this machine?"""
+    return sys.platform == "linux" and "-shared" in words and "-target" not in words
 
 
 @contextmanager
