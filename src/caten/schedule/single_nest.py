@@ -1,18 +1,21 @@
 """A nest as a program of its own, so that a step costs time in the size of the nest, not of the whole program.
 
 The nest keeps its conditions and the statements before it except other nests: names, arrays, and checks that hold from
-there on. It keeps the caller's arrays that it uses, and one array of each shape, which implies facts about the sizes.
-All other names stay reserved, so that the steps mean the same in the whole program.
+there on. Of numbers that other nests compute, such as the mean for a pass over the deviations, nothing is known there.
+It keeps the caller's arrays that it uses, and one array of each shape, which implies facts about the sizes. All other
+names stay reserved, so that the steps mean the same in the whole program.
 """
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
+from ..core.dtypes import is_float
 from ..core.program import At, Attribute, Buffer, Case, Check, Doc, Reference, Schedule, Signature, Source, Taken
 from ..core.unique_names import Names, declared_names
 from ..frozen import frozen
 from ..loop.effects import loop_names, reads, writes
-from ..loop.statements import Aref, For, If, Kernel, Local, LoopProgram, Repeat, Stmt, Vref
+from ..loop.statements import Aref, For, If, Incf, Kernel, Let, Local, LoopProgram, Repeat, Setf, Stmt, Transpose, Vref
 from .analysis.loop_queries import loops_in
 from .primitives.flatten import flatten
 from .script import is_applied, recorded
@@ -111,12 +114,15 @@ def apart(program: LoopProgram, name: str, others: Collection[str] = ()) -> Apar
 
 def _apart(program: LoopProgram, kernel: Kernel, path: tuple[Level, ...], name: str, others: frozenset[str],
            ) -> Apart | None:
-    known = frozenset().union(*[reads(stmt) | writes(stmt) for level in path for stmt in level.kept],
+    changed = _changed(path)
+    path = _without_unneeded(path, changed)
+    known = frozenset().union(*[reads(stmt) | writes(stmt) for level in path for stmt in level.kept
+                                if not _is_number(stmt)],
                               *[reads(stmt.cond) for level in path if isinstance(stmt := level.stmts[level.last], If)])
     body: tuple[Stmt, ...] = ()
     for level in reversed(path):
         body = level.focused(body)
-    if (known and known & _changed(path)) or (len(program.kernels) == 1 and loops_in(body) == loops_in(kernel)):
+    if (known and known & changed) or (len(program.kernels) == 1 and loops_in(body) == loops_in(kernel)):
         return None
     part = kernel.replace(body=body, starts=())
     taken = Taken(tuple(sorted(Names.of(program).taken - declared_names(part))))       # beside those of the program
@@ -125,6 +131,39 @@ def _apart(program: LoopProgram, kernel: Kernel, path: tuple[Level, ...], name: 
     clauses = [part if c is kernel else c for c in program.clauses
                if c is kernel or c in kept or not isinstance(c, others_own)]
     return Apart(LoopProgram(program.name, (*clauses, taken)), program, kernel, path, name, others)
+
+
+def _is_number(stmt: Stmt) -> bool:
+    """Does a statement only name or store floats, or declare an array?"""
+    match stmt:
+        case Local():
+            return True
+        case Let(type=dtype):
+            return is_float(dtype)
+        case Setf(ref) | Incf(ref) | Transpose(ref):
+            return is_float(ref.dtype)
+        case If(then=then, otherwise=otherwise):
+            return all(map(_is_number, (*then, *otherwise)))
+    return False
+
+
+def _without_unneeded(path: tuple[Level, ...], changed: frozenset[str]) -> tuple[Level, ...]:
+    """The levels without the floats and arrays before the nest that it does not use, and without what stores a float
+    where an omitted nest stores, too: it is not known."""
+    found: list[Level] = []
+    used: frozenset[str] = frozenset()
+    for level in reversed(path):
+        stmt, kept = level.stmts[level.last], list[Stmt]()
+        around = (stmt.cond,) if isinstance(stmt, If) else (stmt,)
+        used = used.union(*[part.variables | reads(part) | (writes(part) if isinstance(part, Stmt) else frozenset())
+                            for part in (*level.stmts[level.first:level.last], *around,
+                                         *level.stmts[level.last + 1:level.end])])
+        for before in reversed(level.kept):
+            if not _is_number(before) or (used & _named(before) and not writes(before) & changed):
+                kept.append(before)
+                used = used.union(before.variables, reads(before))
+        found.append(replace(level, kept=tuple(reversed(kept))))
+    return tuple(reversed(found))
 
 
 def _changed(path: tuple[Level, ...]) -> frozenset[str]:
@@ -141,6 +180,11 @@ def _arrays(program: LoopProgram, part: Kernel) -> frozenset[Buffer | Local]:
     return frozenset([a for a in arrays if a.name in named]).union(first.values())
 
 
+def _named(stmt: Stmt) -> frozenset[str]:
+    """What a statement declares or writes."""
+    return frozenset((stmt.name,)) if isinstance(stmt, Let | Local) else writes(stmt)
+
+
 def _path(stmts: tuple[Stmt, ...], name: str, others: Collection[str]) -> tuple[Level, ...]:
     """The path from this list to the outermost loop around `name`; empty if there is none."""
     at = next((n for n, stmt in enumerate(stmts) if name in loop_names(stmt)), None)
@@ -150,6 +194,8 @@ def _path(stmts: tuple[Stmt, ...], name: str, others: Collection[str]) -> tuple[
     stored = writes(stmt)
     first = next((n for n, other in enumerate(stmts[:at])
                   if others and stored & writes(other) and not loop_names(other).isdisjoint(others)), at)
+    between = next((n + 1 for n in range(first - 1, -1, -1) if loops_in(stmts[n])), 0)
+    first = next((n for n in range(between, first) if stored & _named(stmts[n])), first)         # where its sums begin
     end = next((n for n, other in enumerate(stmts) if n > at
                 and (not stored & writes(other) or loop_names(other).isdisjoint(others))), len(stmts))
     kept = tuple([other for other in stmts[:first] if other.__class__ is not For and not loops_in(other)])
