@@ -34,6 +34,8 @@ THIRD = "(composite Third ((A{float}[M N K]) -> (B{float}[M N K])) (dotimes (i M
 SCRATCH = """(composite Turned ((A{float}[M K]) -> (B{float}[M K])) (array t float (K)) (dotimes (i M)
   (dotimes (j K) (setf (aref t j) (aref A i j))) (dotimes (j K) (setf (aref B i j) (aref t (- (- K 1) j))))))"""
 
+TWICE = "(composite Twice ((A{float}[N], C{float}[M]) -> (B{float}[N]) where N = 2 * M) (dotimes (i N) (setf (aref B i) (aref A i))))"
+
 
 def loops(spec: str, opt: int) -> Program:
     options = Options(runtime="clang", opt=opt)
@@ -42,7 +44,7 @@ def loops(spec: str, opt: int) -> Program:
 
 @pytest.mark.slice(2)
 @pytest.mark.parametrize("opt", [0, 2])
-@pytest.mark.parametrize(("spec", "sizes"), [(GEMM, {"M", "N"}), (COPY, {"M", "N"}), (SUM, {"M"}), (THIRD, {"M", "N", "K"}), (SCRATCH, {"M", "K"})])
+@pytest.mark.parametrize(("spec", "sizes"), [(GEMM, {"M", "N"}), (COPY, {"M", "N"}), (SUM, {"M"}), (THIRD, {"M", "N", "K"}), (SCRATCH, {"M", "K"}), (TWICE, {"M", "N"}), (TWICE.replace("= 2 * M", "<= M"), {"M", "N"})])
 def test_sizes_that_leave_nothing_to_do(spec: str, sizes: set[str], opt: int) -> None:
     program = loops(spec, opt)
     assert {*idle_sizes(program, interpret.statements(program))} - {"K" if spec == GEMM else ""} == sizes

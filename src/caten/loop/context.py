@@ -107,7 +107,8 @@ class Context(Valuation):
             length = hi - lo if rising else lo - hi
             for factor in _factors(context, length):                           # a nonzero product
                 context = context._assuming(((Constraint(of_atom(factor).shifted(-1)),),))
-            context = context._with_whole_products(hi - lo)._with_decided_products(length)._with_divided_equations()
+            shown = frozenset([n.name for a in (hi - lo).atoms() for n in a.unique() if isinstance(n, Var)])
+            context = context._with_whole_products(shown)._with_decided_products(length)._with_divided_equations()
             context = context._with_decided_extrema((lo, hi))
             if step.is_constant and abs(step.constant) != 1:      # i = lo + step·k
                 count = Var(loop.name + ".k", "i64")
@@ -175,25 +176,27 @@ class Context(Valuation):
                 context = context._assuming(((Constraint(divided, equal=True),),))
         return context
 
-    def _with_whole_products(self, extent: Linear) -> Context:
+    def _with_whole_products(self, shown: frozenset[str]) -> Context:
         """With what is known of a · b, the bound of a loop, where it does not wrap: a · b · c fits, and c is not 0.
-        That is known of c, or a loop of this extent is entered, over c or over parts of it."""
-        shown = frozenset([n.name for a in extent.atoms() for n in a.unique() if isinstance(n, Var)])
+        That is known of c, or a loop is entered over c or over parts of it. `shown`: the sizes in the bounds of that
+        loop, or those that are known not to be 0 from here on; one of them is a factor: others were tried before."""
         wide = dict.fromkeys([frozenset([a.name for a in m if isinstance(a, Var)])
                               for clause in self.clauses if clause.is_wide for c in clause.alternatives[0]
-                              for m in c.linear.terms if len(m) > 2])
+                              for m in c.linear.terms if len(m) > 2]) if shown else {}
         context = self
         for length in dict.fromkeys([name for whole in wide for name in sorted(whole)]):
             if shown != {length} and self.ranges.get(length, (0, 0))[0] < 1:
                 continue
-            fitting = [whole for whole in wide if length in whole]
+            fitting = [whole for whole in wide if length in whole and shown & whole]
             for clause in self.clauses:
                 if len(clause.alternatives) > 1 or clause.is_wide:
                     continue
                 for c in clause.alternatives[0]:
                     for m in c.linear.terms:
                         found = frozenset[str]().union(*[a.variables for a in m])
-                        if length not in found and any(found < whole for whole in fitting):
+                        if length not in found and any(found < whole and all(
+                                self.shows_nonnegative(of_atom(Var(n, "i64")).shifted(-1))
+                                for n in sorted(whole - found - {length})) for whole in fitting):
                             context = context._with_rows(c, m, Var(length, "i64"))
         return context
 
@@ -201,14 +204,16 @@ class Context(Valuation):
         """With a constraint in which the number of rows of an array, a · b, is not seen as something that may wrap; and
         with what follows for the factors, and for the index of a row times its length."""
         context, form, whole = self, c.linear, Linear({m: 1})
+        is_below = c.linear.terms[m] == 1 and not c.equal
+        if len(m) > 1 and not is_below:
+            return self
         if len(m) == 1:
-            whole = self.linear(m[0])
-            if not (isinstance(m[0], Op) and m[0].fn == "mul") or whole == of_atom(m[0]):
+            if not (isinstance(m[0], Op) and m[0].fn == "mul") or (whole := self.linear(m[0])) == of_atom(m[0]):
                 return self
             form = form.replace(m[0], whole)
             context = context._assuming(((Constraint(form, c.equal),),))
         rest = form - whole
-        if c.linear.terms[m] != 1 or c.equal or self.interval(rest)[1] >= 0:
+        if not is_below or self.interval(rest)[1] >= 0:
             return context
         for factor in _factors(context, whole) if len(m) == 1 else ():                   # whole ≥ 1
             context = context._assuming(((Constraint(of_atom(factor).shifted(-1)),),))
@@ -233,9 +238,8 @@ class Context(Valuation):
             if possible is not None and (part[1] or len(possible := _not_false(possible)) <= MOST_CASES):
                 context = context._assuming(possible)
             context = context._with_factors_of(*part)
-        if any(self.ranges.get(name, (0, 0))[0] < 1 <= context.ranges.get(name, (0, 0))[0] for name in cond.variables):
-            context = context._with_whole_products(constant(0))
-        return context
+        return context._with_whole_products(frozenset([
+            n for n in cond.variables if self.ranges.get(n, (0, 0))[0] < 1 <= context.ranges.get(n, (0, 0))[0]]))
 
     def _with_factors_of(self, cond: Expr, holds: bool) -> Context:
         """With what an equation says of the factors of a product: where a · b = 384, even modulo 2^64, neither is 0."""
