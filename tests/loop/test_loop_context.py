@@ -52,6 +52,27 @@ def test_loaded_values_say_nothing_of_the_indices_they_were_loaded_from(conditio
     assert not context.equates(["i", "o"])
 
 
+TALL, WIDE = "(* (floordiv (+ H 3) 4) (floordiv (+ W 7) 8))", "(* (floordiv (+ H 1) 2) (floordiv (+ W 15) 16))"
+
+
+@pytest.mark.parametrize(("cond", "is_known"), [
+    (f"(< {WIDE} {TALL})", False), (f"(<= (* {WIDE} 10) (* 9 {TALL}))", False), (f"(not (< {WIDE} {TALL}))", False),
+    (f"(or (< {WIDE} {TALL}) (< W 8))", False), (f"(and (< {WIDE} {TALL}) (< W 8))", True),
+    (f"(< {WIDE} 100)", True), (f"(< (+ H W) {TALL})", True), ("(< (* H W) (* N W))", True), ("(< (floordiv (+ H 3) 4) (floordiv (+ W 7) 8))", True)])
+def test_which_tiles_are_fewer_says_nothing_of_a_size(cond: str, is_known: bool) -> None:
+    """With such products among what is known, each proof about the sizes took ten times as long."""
+    text = f"(loop P (size N) (size H) (size W) (buffer Y i64 () () inout) (kernel k (if {cond} ((setf (aref Y) 1)))))"
+    program = resolve(read(text)[0])
+    assert isinstance(program, LoopProgram)
+    (stmt,) = program.kernels[0].body
+    assert isinstance(stmt, If)
+    context = Context.of(program)
+    known = context.given(stmt.cond)
+    assert (len(known.clauses) > len(context.clauses) or known.ranges != context.ranges) is is_known
+    assert not context.refutes(stmt.cond)
+    assert not context.proves(stmt.cond)
+
+
 def test_nested_loops_state_no_fact_twice() -> None:
     """What follows from the size of an array for its rows is stated in each loop that is entered. (On threads, a convolution once had 712 facts, of which
     18 were different, and took four times as long to plan.)"""

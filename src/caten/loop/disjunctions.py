@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from ..core.dtypes import is_integer
 from ..core.expr import Const, Expr, Op, Var
+from ..core.node import kept
 from ..core.scalars import EXCHANGED, NEGATED
 from .affine import Linear, constant, linear
 from .integer_sets import Constraint
@@ -19,7 +20,8 @@ _FORMS = {"lt": ((1, 1, False),), "le": ((1, 0, False),), "eq": ((1, 0, True),),
 
 
 def alternatives(known: Valuation, cond: Expr, holds: bool = True) -> tuple[Alternative, ...] | None:
-    """The condition as a disjunction of conjunctions; None if that is too large."""
+    """The condition as a disjunction of conjunctions; None if that is too large, or compares two numbers of tiles, of
+    which nothing follows for a single size: with such products among what is known, all proofs take longer."""
     match cond:
         case Const(value=value):
             return ((),) if bool(value) == holds else ()
@@ -38,6 +40,8 @@ def alternatives(known: Valuation, cond: Expr, holds: bool = True) -> tuple[Alte
         case Op(fn="where", args=(c, a, b)) if cond.dtype == "bool":
             return alternatives(known, _chosen(c, a, b), holds)
         case Op(fn=fn, args=(a, b)) if fn in _COMPARISONS and is_integer(a.dtype) and a.lanes == b.lanes == 1:
+            if _is_of_tiles(a) and _is_of_tiles(b):
+                return None
             kind, swap = _COMPARISONS[fn if holds else NEGATED[fn]]
             left_form, right_form = (known.linear(b), known.linear(a)) if swap else (known.linear(a), known.linear(b))
             room = right_form - left_form                  # left < right is room ≥ 1
@@ -48,6 +52,12 @@ def alternatives(known: Valuation, cond: Expr, holds: bool = True) -> tuple[Alte
             return alternatives(known, Op(EXCHANGED[fn], (b, a)), holds)
         case _:
             return ((Constraint(known.linear(cond).shifted(-1 if holds else 0), equal=True),),)
+
+
+@kept
+def _is_of_tiles(expr: Expr) -> bool:
+    """Is it a number of tiles along several axes, ⌊(H + 3) / 4⌋ · ⌊(W + 7) / 8⌋?"""
+    return any(len(m) > 1 and any(isinstance(a, Op) and a.fn == "floordiv" for a in m) for m in linear(expr).terms)
 
 
 def _chosen(cond: Expr, a: Expr, b: Expr) -> Expr:

@@ -53,12 +53,9 @@ def is_idle(stmts: Sequence[Stmt], context: Context, arrays: frozenset[str], dec
                 if not is_idle(body, context.inside(stmt), arrays, here):
                     return False
             case If(cond=cond, then=then, otherwise=otherwise):
-                if not cond.variables & decided:
-                    if not (is_idle(then, context, arrays, decided) and is_idle(otherwise, context, arrays, decided)):
-                        return False
-                elif not ((is_idle(then, context.given(cond), arrays, decided) or context.refutes(cond))
-                          and (is_idle(otherwise, context.given(cond, False), arrays, decided)
-                               or context.proves(cond))):
+                may_decide = bool(cond.variables & decided)
+                if not ((is_idle(then, context, arrays, decided) or (may_decide and context.refutes(cond)))
+                        and (is_idle(otherwise, context, arrays, decided) or (may_decide and context.proves(cond)))):
                     return False
             case Fail():
                 if not context.unreachable:
