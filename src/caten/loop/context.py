@@ -359,6 +359,18 @@ class Context(Valuation):
         return any(c.equal and any(isinstance(a, Var) and a.name in wanted for a in clause.atoms)
                    for clause in self.clauses for alternative in clause.alternatives for c in alternative)
 
+    def with_equations_of(self, other: Context) -> Context:
+        """With the equations that are known in another context, and the variables of which it knows the value. Contexts
+        that agree in these share one."""
+        def equations() -> tuple[tuple[Clause, ...], dict[str, Range]]:
+            return (tuple([c for c in other.clauses if any(k.equal for a in c.alternatives for k in a)]),
+                    {n: (lo, hi) for n, (lo, hi) in other.ranges.items() if lo == hi})
+        clauses, values = other._of_facts("equations", equations)
+        known = {c.alternatives for c in self.clauses}
+        new = tuple([c for c in clauses if c.alternatives not in known])
+        return self.once(("with", new, frozenset(values.items())), lambda: self._with(
+            clauses=(*self.clauses, *new), ranges={**self.ranges, **values}))
+
     def proves(self, cond: Expr) -> bool:
         """True if the condition is shown to hold wherever the assumptions do."""
         return self._shown(cond, True)

@@ -5,6 +5,7 @@ from ...core.expr import Expr, Op, Var, index
 from ...core.unique_names import Names
 from ...loop.affine import canonical, constant, expression, text_of
 from ...loop.context import Context
+from ...loop.divisibility import is_multiple
 from ...loop.effects import reads, written
 from ...loop.statements import ONE, ZERO, For, If, Local, LoopProgram, Stmt, is_const
 from ..analysis.guards import below, guarded
@@ -53,7 +54,7 @@ def split(program: LoopProgram, loop: str, factor: int, tail: str = "cut",
     if is_const(extent) and tail == "cut" and factor > extent.value:
         raise refusal("E510", step, f"it has {extent} iterations, not one full tile of {factor}",
                       f"a factor of {extent} or less, or a tail: (split {found.name} {factor} min)")
-    whole = _divides(factor, extent, context)
+    whole = is_multiple(context, Context.of(program), extent, factor)
     if tail == "overlap" and not whole:
         _check_overlap(found, factor, extent, context, step)
     exact = context.linear(extent).quotient(constant(factor)) if whole else None
@@ -90,14 +91,6 @@ def split(program: LoopProgram, loop: str, factor: int, tail: str = "cut",
     stmts = tidied(made)
     after = replaced(program, found, *stmts)
     return after, Split(outer, inner, left, loops_of(copies, stmts), arrays_of(copies.values(), after))
-
-
-def _divides(factor: int, extent: Expr, context: Context) -> bool:
-    """Is the extent known to be a multiple of the factor?"""
-    form = context.linear(extent)
-    if all(part % factor == 0 for part in (*form.terms.values(), form.constant)):
-        return True
-    return context.equates(extent.variables) and context.proves(Op("eq", (extent % factor, ZERO)))
 
 
 def _check_overlap(found: For, factor: int, extent: Expr, context: Context, step: str) -> None:
