@@ -185,7 +185,7 @@ def _check_inside(positions: Ref, extent: Any, axis: int) -> None:
     checked then."""
     array = positions.array
     trace = ACTIVE.get()
-    if array is None or not array.size or isinstance(extent, SymbolicSize) or (trace and trace.knows(array)):
+    if array is None or not array.size or isinstance(extent, SymbolicSize) or (trace and trace.differs(positions)):
         return
     for worst in (int(array.min()), int(array.max())):
         if not -extent <= worst < extent:

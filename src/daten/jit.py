@@ -20,7 +20,7 @@ from .settings import forgotten_by_use
 from .shape_formulas import ShapeFormulas
 from .symbolic_sizes import Symbolic, Var, Variables, value_of_all
 from .tensor import Tensor
-from .tracing import ACTIVE, KeepsArray, Replay, Source, Trace, give, kept_array
+from .tracing import ACTIVE, UNCOMPUTED, KeepsArray, Replay, Source, Trace, give, keep, kept_array
 
 Formulas = tuple[Variables, Sequence[Extents]]              # the sizes that vary, and the shapes of arguments
 DynamicShapes = Mapping[str, Mapping[int, Var] | Sequence[Var | None]]
@@ -37,6 +37,8 @@ class Jitted:
         forgotten_by_use(self.traces.clear)
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
+        if ACTIVE.get() is not None:                        # it is part of what is traced
+            return self.function(*inputs, **named)
         if self.variable:
             return self._of_many(inputs, named)
         arrays: list[np.ndarray] = []
@@ -94,7 +96,7 @@ def jit(function: Callable[..., Any] | None = None, *, dynamic_shapes: DynamicSh
     Arguments are tensors and arrays, and tuples, lists and dicts of them. Other arguments must be hashable; they are
     constants of a trace. The function returns tensors, in such structures too. Parameters, buffers, states of
     optimizers, learning rates and random keys are read again in each call; all other tensors, and all results of Python
-    code, are those of the first call.
+    code, are those of the first call. A function of `jit` that another one calls becomes part of the other's trace.
 
     `dynamic_shapes`: for arguments by name, the axes whose extents vary, of each tensor in the argument. One trace and
     one library serve all values of these sizes. If a size is 0 or 1 at the first call, that trace is for this value
@@ -106,8 +108,8 @@ def jit(function: Callable[..., Any] | None = None, *, dynamic_shapes: DynamicSh
         def attend(x, mask): ...
 
     Raises TypeError if the function asks for the value of a tensor that differs from call to call. Raises ValueError if
-    it asks for the value of such a size, if a size is outside the range of its Var, and if a parameter has a gradient
-    at the end of the function."""
+    it asks for the value of such a size, if a size is outside the range of its Var, if a parameter has a gradient at
+    the end of the function, and if it has one from before where the function adds to it or an optimizer takes it."""
     if function is None:
         return partial(Jitted, dynamic_shapes=dynamic_shapes)
     return Jitted(function, dynamic_shapes)
@@ -203,9 +205,7 @@ class _Traced:
 
     def run(self, arrays: Sequence[np.ndarray], sizes: Mapping[str, int] | None = None) -> Any:
         """Run the steps of the trace with new arrays; the result of the function."""
-        now = Replay(arrays, sizes or {})
-        for step in self.trace.steps:
-            step(now)
+        now = self.trace.replay(arrays, sizes or {})
         return _mapped(self.result, (_Result, Symbolic), lambda r: r.tensor(now) if isinstance(r, _Result) else
                        value_of_all(r, now.sizes))
 
@@ -218,21 +218,23 @@ class _Result:
     def tensor(self, now: Replay) -> Tensor:
         """The result of a run."""
         array = self.source(now)
-        if id(array) in now.given:
-            array = array.copy()                            # a later change of the caller's array is none of it
+        # A later change of the caller's array is none of it, nor is it what a parameter keeps later.
+        array = array.copy() if id(array) in now.given else array.view()
         array.flags.writeable = False
         return Tensor(Ref(Leaf(array, self.dtype)))
 
 
 def _traced(function: Callable[..., Any], inputs: Any, named: Any, arrays: Sequence[np.ndarray],
             given_formulas: Formulas | None = None) -> tuple[Any, _Traced]:
-    arrays = [a.copy() if a.flags.writeable or a.base is not None else a for a in arrays]         # the graph keeps them
+    # The graph keeps them. Each is an object of its own: one that is given twice may be two at the next call.
+    arrays = [a.copy() if a.flags.writeable or a.base is not None else a.view() for a in arrays]
     formulas = None
     if given_formulas is not None:
         variables, extents_of = given_formulas
         formulas = ShapeFormulas(variables)
         for array, extents in zip(arrays, extents_of, strict=True):
             formulas.comes(array, extents)
+    _settle()
     trace = Trace(arrays, formulas)
     rest = iter(arrays)
     given, by_name = _mapped((inputs, named), (Tensor, np.ndarray), lambda _: Tensor(_leaf(next(rest))))
@@ -242,12 +244,12 @@ def _traced(function: Callable[..., Any], inputs: Any, named: Any, arrays: Seque
         results: list[Tensor] = []
         _mapped(made, Tensor, results.append)
         run([t._ref for t in results])
-        for tensor, leaf in list(trace.held.values()):
+        for tensor, _ in trace.held.values():
             if tensor.grad is not None:
                 raise ValueError(f"jit: a gradient is left in {tensor!r}: let an optimizer take it, or return it")
-            if tensor._ref.node is not leaf:                     # it was changed, and nobody asked for the value
-                run([tensor._ref])
-                give(tensor, tensor._ref)
+        for tensor in list(UNCOMPUTED.values()):                # they were changed, and nobody asked for the value
+            run([tensor._ref])
+            give(tensor, tensor._ref)
         result = _mapped(made, (Tensor, Symbolic), lambda t: t if isinstance(t, Symbolic) else
                          _Result(trace.source(t._ref), t._ref.dtype))
         made = _mapped(made, Symbolic, value_of_all)
@@ -256,6 +258,15 @@ def _traced(function: Callable[..., Any], inputs: Any, named: Any, arrays: Seque
     shapes = tuple([(t, t._ref.shape, t._ref.dtype) for t, _ in trace.held.values()])
     trace.formulas = None                                   # what they hold is needed by no run
     return made, _Traced(trace, shapes, result, formulas is not None and not formulas.degenerate)
+
+
+def _settle() -> None:
+    """Compute what tensors that stay have been set to: a trace, which reads them in each call, begins with the values
+    that they have, and not with how these are computed from those before."""
+    waiting = list(UNCOMPUTED.values())
+    run([t._ref for t in waiting])
+    for t in waiting:
+        keep(t, kept_array(t))
 
 
 def _leaf(array: np.ndarray) -> Ref:
@@ -278,6 +289,8 @@ def _flat(value: Any, arrays: list[np.ndarray], of_shape: bool = True) -> Hashab
             return type(value), tuple([_flat(v, arrays, of_shape) for v in value])
         case dict():
             return dict, tuple([(k, _flat(v, arrays, of_shape)) for k, v in value.items()])
+        case float() | complex() | np.inexact():            # -0.0 == 0.0, and a NaN is equal to none
+            return type(value), repr(value)
         case Hashable():
             return type(value), value
     raise TypeError(f"jit takes tensors, arrays and hashable values, not {value!r}")

@@ -29,7 +29,7 @@ from caten.core.numpy_types import numpy_dtype
 from .graph import Leaf, Ref
 from .realization import run
 from .tensor import Tensor
-from .tracing import drawn, give, happens, hold
+from .tracing import change, drawn, give, happens, hold, taken
 
 Value = TypeVar("Value")
 
@@ -95,6 +95,7 @@ class Optimizer(ABC):
             if not p.requires_grad:
                 raise ValueError(f"{p!r} requires no gradient")
         self.steps = 0
+        happens(partial(setattr, self, "steps", 0))          # of an optimizer that a traced function makes
         self.kept = [[_zeros(p) for _ in range(self.states)] for p in self.parameters]
         self.rests = {n: _zeros(p) for n, p in enumerate(self.parameters) if computed(p._ref.dtype) != p._ref.dtype}
 
@@ -108,6 +109,7 @@ class Optimizer(ABC):
         made: list[tuple[int, Tensor, list[Tensor]]] = []
         for n, p in enumerate(self.parameters):
             if p.grad is not None:
+                taken(p)
                 new, states = self._changed(n, p, p.grad, numbers)
                 made.append((n, new, states))
                 wanted += [t._ref for t in (new, *states)]
@@ -147,6 +149,9 @@ class Optimizer(ABC):
 
     def zero_grad(self) -> None:
         """Set the gradients of all parameters to None. `step` does it, too."""
+        happens(self._clear)
+
+    def _clear(self) -> None:
         for p in self.parameters:
             p.grad = None
 
@@ -255,7 +260,7 @@ class Lion(Optimizer):
 
 def with_next_step(tensor: Tensor, value: Tensor) -> None:
     """Give a tensor a new value, which is computed in the call of the next step; layers use it for running averages."""
-    tensor._ref = value._ref
+    change(tensor, value._ref)
     _WITH_NEXT_STEP[id(tensor)] = tensor
 
 

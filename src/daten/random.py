@@ -23,7 +23,11 @@ class Source:
 
     def key(self) -> Tensor:
         """A new key for an operator such as `dropout`: uint32[2]."""
-        return Tensor(drawn(lambda: self.numbers.integers(0, 1 << 32, 2, np.uint32), "u32"))
+        def draw() -> np.ndarray:
+            source = current() if is_current else self
+            return source.numbers.integers(0, 1 << 32, 2, np.uint32)
+        is_current = self is current()                       # a traced function goes on with that of a later seed
+        return Tensor(drawn(draw, "u32"))
 
     def uniform(self, shape: tuple[int, ...], bound: float, dtype: str = "float32") -> np.ndarray:
         """Numbers that are uniformly distributed in [-bound, bound)."""

@@ -13,13 +13,13 @@ from caten.runtime.call import Operator
 from caten.tensor.values import TensorProgram
 
 from .extents import Meanings, Recipe
-from .graph import Call, Ref
+from .graph import Call, Ref, in_order, is_there
 from .graph_keys import Key, key_of, leaves_of, words_of
 from .kept_values import kept
 from .settings import forgotten_by_use, options
 from .shape_formulas import takes_for_equal
 from .symbolic_sizes import text_of
-from .tracing import ACTIVE
+from .tracing import ACTIVE, Trace
 
 COMPILED: dict[Key, list[tuple[Recipe, Operator]]] = {}      # of one key: for other extents
 forgotten_by_use(COMPILED.clear)
@@ -30,8 +30,12 @@ def run(wanted: Sequence[Ref]) -> None:
     todo = [r for r in dict.fromkeys(wanted) if r.array is None and isinstance(r.node, Call)]
     if not todo:
         return
-    calls, leaves = leaves_of(todo)
     trace = ACTIVE.get()
+    if trace is not None:
+        todo = _without_older(todo, trace)
+        if not todo:
+            return
+    calls, leaves = leaves_of(todo)
     formulas = None if trace is None else trace.formulas
     operator = _operator(todo, calls, leaves, None if formulas is None else formulas.meanings(todo, leaves, calls))
     made: Any = operator(*[r.array for r in leaves])
@@ -44,6 +48,22 @@ def run(wanted: Sequence[Ref]) -> None:
         r.node.computed[r.index] = result
         if r.node.stops and all(c is not None for c in r.node.computed):
             r.node.inputs = ()                              # no gradient will ask for them
+
+
+def _without_older(wanted: Sequence[Ref], trace: Trace) -> list[Ref]:
+    """These results without those that were asked for before the function that is traced, which are computed here, with
+    all others of this kind that they need: they are no part of the trace."""
+    def ends(r: Ref) -> bool:
+        return is_there(r) or trace.is_older(r)
+    read = [*wanted, *[r for call in in_order(wanted, ends) for r in call.inputs]]
+    older = [r for r in read if trace.is_older(r) and not is_there(r)]
+    if older:
+        token = ACTIVE.set(None)
+        try:
+            run(older)
+        finally:
+            ACTIVE.reset(token)
+    return [r for r in wanted if not trace.is_older(r)]
 
 
 def _operator(wanted: Sequence[Ref], calls: Sequence[Call], leaves: Sequence[Ref],

@@ -26,7 +26,7 @@ from .operands import cast, common_type, converted, fits, is_number, leaf, opera
 from .realization import run
 from .settings import options
 from .symbolic_sizes import SymbolicSize, formula_of, has_symbolic, value_of_all
-from .tracing import ACTIVE, give, hold, shape_of
+from .tracing import ACTIVE, begins, change, give, hold, is_kept, shape_of
 
 # Operators that take other types: the kinds of elements that they do not take, and what these are converted to.
 OTHERWISE = {**dict.fromkeys(("sum", "prod", "cumsum", "cumprod"), (("bool",), "int64")),
@@ -59,15 +59,38 @@ class Tensor:
         given = stacked(data) if holds_tensor(data) else data
         ref = (given._ref if isinstance(given, Tensor) else given if isinstance(given, Ref) else
                leaf(given, dtype, stays=requires_grad))
+        if not requires_grad and isinstance(ref.node, Leaf) and ref.node.holder is not None and ACTIVE.get() is None:
+            ref = called(templates.Reshape(ref.dtype, ref.shape, None), [ref])[0]          # what the other keeps now
         self._ref: Ref = ref if dtype is None else cast(ref, type_named(dtype))
         self.requires_grad = requires_grad
-        if requires_grad:
-            if not is_float(self._ref.dtype):
-                raise ValueError(f"only floats have gradients, and this is {self!r}: Tensor(…, \"float32\") converts")
-            hold(self)
         self.grad: Tensor | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What copies and files of pickle have: the elements, which are computed, and not how."""
+        return {**vars(self), "_ref": (self.numpy(), self._ref.dtype, is_kept(self))}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        array, dtype, is_held = state["_ref"]
+        array.flags.writeable = False
+        vars(self).update(state, _ref=Ref(Leaf(array.view(), dtype)))
+        if is_held:
+            hold(self)
+
     # ---- what it is
+
+    @property
+    def requires_grad(self) -> bool:
+        """Does `backward` find the gradient with respect to this tensor? It can be set; ValueError for elements that
+        are no floats."""
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        if value and not is_float(self._ref.dtype):
+            raise ValueError(f"only floats have gradients, and this is {self!r}: Tensor(…, \"float32\") converts")
+        self._requires_grad = bool(value)
+        if value:
+            hold(self)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -151,7 +174,7 @@ class Tensor:
         """The elements as a NumPy array, which are computed if they are not known. TypeError inside a function that
         `jit` traces, if the value differs from call to call."""
         trace = ACTIVE.get()
-        if trace is not None and trace.knows(self._ref.array) and not isinstance(self._ref.node, Constant):
+        if trace is not None and trace.differs(self._ref) and not isinstance(self._ref.node, Constant):
             raise TypeError(f"{self!r} has another value each time: jit runs the function for the first time, and only "
                             f"what it computes after that. Ask for values outside of it")
         run([self._ref])
@@ -240,7 +263,7 @@ class Tensor:
     def detach(self) -> Tensor:
         """A tensor with the same elements, through which no gradient flows."""
         if self._ref.array is not None:
-            return Tensor(Ref(Leaf(self._ref.array, self._ref.dtype)))
+            return Tensor(_apart(self._ref))
         (same,) = called(templates.of_body("return x0", [(self._ref.dtype, self._ref.shape)], "detach"), [self._ref])
         assert isinstance(same.node, Call)
         same.node.stops = True
@@ -252,7 +275,7 @@ class Tensor:
         new = leaf(np.asarray(value), self.dtype, stays=True)
         if new.shape != self._ref.shape:
             raise ValueError(f"{self!r} cannot have a value of shape {new.shape}")
-        if self._ref.stays:
+        if is_kept(self):
             give(self, new)
         else:
             self._ref = new
@@ -384,7 +407,7 @@ class Tensor:
         type."""
         is_lazy = isinstance(value, Tensor | SymbolicSize) or holds_tensor(value)
         given = tensor(value).astype(self.dtype)._ref if is_lazy else converted(value, self._ref.dtype)
-        self._ref = indexing.stored(self._ref, at, given)
+        change(self, indexing.stored(self._ref, at, given))
 
     # ---- gradients
 
@@ -406,7 +429,19 @@ class Tensor:
             raise ValueError(f"backward of {self!r}: no tensor that it depends on requires gradients. Perhaps it was "
                              f"made in no_grad() or from detached tensors, or the parameters have new values since")
         for tensor, g in zip(leaves, gradients(self, leaves, gradient), strict=True):
+            begins(tensor)
             tensor.grad = g if tensor.grad is None else tensor.grad + g
+
+
+def _apart(r: Ref) -> Ref:
+    """The array of a node as a node of its own. That of a parameter is another one as soon as the parameter has another
+    value: outside of what `jit` traces, the array is an object of its own; inside, it is that of the parameter in each
+    call."""
+    array, own = r.array, r.node
+    assert array is not None
+    if not isinstance(own, Leaf) or own.holder is None:
+        return Ref(Leaf(array, r.dtype))
+    return Ref(Leaf(array.view(), r.dtype) if ACTIVE.get() is None else Leaf(array, r.dtype, holder=own.holder))
 
 
 def _extent(extent: Any) -> int:
@@ -550,7 +585,7 @@ def _known(r: Ref) -> np.ndarray | None:
     trace = ACTIVE.get()
     if isinstance(r.node, Constant):
         return np.asarray(r.node.value, numpy_dtype(r.dtype))
-    return None if trace is not None and trace.knows(r.array) else r.array
+    return None if trace is not None and trace.differs(r) else r.array
 
 
 def _same(a: Any, b: Any) -> tuple[Tensor, Tensor]:

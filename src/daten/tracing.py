@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
-from weakref import ref
+from weakref import WeakValueDictionary, ref
 
 import numpy as np
 
 from caten.core.expr import Const, Expr
 from caten.core.numpy_types import numpy_dtype
 
-from .graph import Leaf, Ref
+from .graph import NUMBERS, Call, Leaf, Ref
 from .shape_formulas import ShapeFormulas
 from .symbolic_sizes import formula_of, value_of_all
 
@@ -36,11 +36,12 @@ Source = Callable[["Replay"], np.ndarray]
 
 @dataclass
 class Replay:
-    """What is there when a trace is run: the arguments, the sizes that vary, the arrays that were drawn, the results of
-    each call, and the ids of the arguments."""
+    """What is there when a trace is run: the arguments, the sizes that vary, the arrays that tensors kept at its
+    beginning, those that were drawn, the results of each call, and the ids of the arguments."""
 
     arguments: Sequence[np.ndarray]
     sizes: Mapping[str, int] = field(default_factory=dict)
+    kept: Sequence[np.ndarray] = ()
     drawn: list[np.ndarray] = field(default_factory=list)
     results: list[tuple[np.ndarray, ...]] = field(default_factory=list)
     given: frozenset[int] = field(init=False)
@@ -55,8 +56,11 @@ class Trace:
     def __init__(self, arguments: Sequence[np.ndarray], formulas: ShapeFormulas | None = None) -> None:
         self.formulas = formulas
         self.steps: list[Callable[[Replay], None]] = []
-        # Tensors that keep a value, and the leaf that was read.
+        # Tensors that keep a value, and the leaf that was read; those whose value is read when a run begins.
         self.held: dict[int, tuple[KeepsArray, Leaf]] = {}
+        self._reads: list[KeepsArray] = []
+        self._born: dict[int, KeepsArray] = {}                          # by id: those that the function makes
+        self._first = next(NUMBERS)
         self._sources: dict[int, tuple[np.ndarray, Source]] = {}        # by id; the array keeps it taken
         self._calls = self._draws = 0
         for n, array in enumerate(arguments):
@@ -67,18 +71,47 @@ class Trace:
         the same each time."""
         array = r.array
         assert array is not None
+        if isinstance(r.node, Leaf):
+            self._reads_if_kept(r.node)
         known = self._sources.get(id(array))
-        if known is not None:
-            return known[1]
-        holder = r.node.holder() if isinstance(r.node, Leaf) and r.node.holder is not None else None
-        if holder is not None and isinstance(r.node, Leaf):
-            self.held.setdefault(id(holder), (holder, r.node))
-            return lambda now: kept_array(holder)
-        return lambda now: array
+        return known[1] if known is not None else lambda now: array
 
-    def knows(self, array: np.ndarray | None) -> bool:
+    def _reads_if_kept(self, own: Leaf) -> None:
+        """If this is what a tensor keeps when the function begins, it is read anew each time. One that has another
+        value by now, or had before, does not keep it; one that the function itself makes begins with it each time."""
+        holder: KeepsArray | None = own.holder() if own.holder is not None else None
+        if id(own.array) in self._sources or holder is None or id(holder) in self.held or id(holder) in self._born or (
+                isinstance(holder._ref.node, Leaf) and holder._ref.array is not own.array):
+            return
+        self.held[id(holder)] = holder, holder._ref.node if isinstance(holder._ref.node, Leaf) else own
+        number = len(self._reads)
+        self._reads.append(holder)
+        self._comes_from(own.array, lambda now: now.kept[number])
+
+    def replay(self, arguments: Sequence[np.ndarray], sizes: Mapping[str, int]) -> Replay:
+        """Do again what was recorded, with other arguments."""
+        now = Replay(arguments, sizes, [kept_array(t) for t in self._reads])
+        for step in self.steps:
+            step(now)
+        return now
+
+    def differs(self, r: Ref) -> bool:
         """Is it another array each time?"""
-        return array is None or id(array) in self._sources
+        if isinstance(r.node, Leaf):
+            self._reads_if_kept(r.node)
+        return not self.is_older(r) if r.array is None else id(r.array) in self._sources
+
+    def is_older(self, r: Ref) -> bool:
+        """Was it asked for before the function began? Then its value is the same each time."""
+        return isinstance(r.node, Call) and r.node.number < self._first
+
+    def makes(self, tensor: KeepsArray) -> None:
+        """The function makes a tensor that stays: each time another one."""
+        self._born[id(tensor)] = tensor
+        source = self.source(tensor._ref) if isinstance(tensor._ref.node, Leaf) else None
+        _hold(tensor)
+        if source is not None:
+            self._comes_from(_computed(tensor._ref), source)
 
     def called(self, operator: Operator, leaves: Sequence[Ref], wanted: Sequence[Ref],
                made: Sequence[np.ndarray]) -> None:
@@ -113,11 +146,16 @@ class Trace:
         self.steps.append(lambda now: now.drawn.append(make(*[value_of_all(v, now.sizes) for v in given])))
         return array
 
-    def gave(self, tensor: KeepsArray, r: Ref) -> None:
+    def gives(self, tensor: KeepsArray, r: Ref) -> None:
         """A tensor keeps this array from now on."""
-        source, own = self.source(r), tensor._ref.node
+        source = self.source(r)
+        if isinstance(tensor._ref.node, Leaf):               # graphs may still read what it has kept until now
+            self.source(tensor._ref)
+        keep(tensor, _computed(r))
+        own = tensor._ref.node
         assert isinstance(own, Leaf)
         self.held[id(tensor)] = tensor, own
+        self._comes_from(own.array, source)
         self.steps.append(lambda now: keep(tensor, source(now)))
 
     def _comes_from(self, array: np.ndarray, source: Source) -> None:
@@ -133,6 +171,8 @@ def _result(call: int, number: int) -> Source:
 
 
 ACTIVE: ContextVar[Trace | None] = ContextVar("active", default=None)
+# By id, as == compares elements: tensors that stay and have values that are not computed.
+UNCOMPUTED: WeakValueDictionary[int, KeepsArray] = WeakValueDictionary()
 
 
 def happens(effect: Callable[[], None]) -> None:
@@ -181,26 +221,85 @@ def made_of_sizes(make: Callable[..., np.ndarray], given: Sequence[Any], extents
 
 def give(tensor: KeepsArray, r: Ref) -> None:
     """A tensor keeps the array of a node, which is computed."""
-    array = r.array
-    assert array is not None
-    keep(tensor, array)
     trace = ACTIVE.get()
-    if trace is not None:
-        trace.gave(tensor, r)
+    if trace is None:
+        keep(tensor, _computed(r))
+    else:
+        trace.gives(tensor, r)
 
 
 def keep(tensor: KeepsArray, array: np.ndarray) -> None:
     """A tensor of the program, a parameter or a state, has this value from now on."""
     array.flags.writeable = False
-    tensor._ref = Ref(Leaf(array, tensor._ref.dtype, stays=True))
-    hold(tensor)
+    tensor._ref = Ref(Leaf(array.view(), tensor._ref.dtype, stays=True))   # an array's identity says whose value it is
+    _hold(tensor)
+    UNCOMPUTED.pop(id(tensor), None)
 
 
 def hold(tensor: KeepsArray) -> None:
-    """The tensor stays: the next graph reads it again, with another value perhaps."""
-    if isinstance(tensor._ref.node, Leaf):
-        tensor._ref.node.stays = True
-        tensor._ref.node.holder = ref(tensor)
+    """A tensor stays from now on: the next graph reads it again, with another value perhaps."""
+    trace = ACTIVE.get()
+    if is_kept(tensor):
+        return
+    if trace is None:
+        _hold(tensor)
+    else:
+        trace.makes(tensor)
+
+
+def _hold(tensor: KeepsArray) -> None:
+    own = tensor._ref.node
+    if isinstance(own, Leaf):
+        other = own.holder() if own.holder is not None else None
+        if other is not None and other is not tensor:
+            tensor._ref = Ref(own := Leaf(own.array.view(), own.dtype))
+        own.stays, own.holder = True, ref(tensor)
+    elif ACTIVE.get() is None:
+        UNCOMPUTED[id(tensor)] = tensor
+
+
+def is_kept(tensor: KeepsArray) -> bool:
+    """Does the tensor stay?"""
+    own = tensor._ref.node
+    return UNCOMPUTED.get(id(tensor)) is tensor or (
+        isinstance(own, Leaf) and own.holder is not None and own.holder() is tensor)
+
+
+def change(tensor: KeepsArray, r: Ref) -> None:
+    """A tensor has the value of a node from now on, which is computed when it is needed."""
+    if is_kept(tensor):
+        UNCOMPUTED[id(tensor)] = tensor
+        trace = ACTIVE.get()
+        if trace is not None and isinstance(tensor._ref.node, Leaf):
+            trace.source(tensor._ref)                       # graphs may still read it
+    tensor._ref = r
+
+
+def begins(tensor: KeepsArray) -> None:
+    """A gradient is added to that of a tensor. ValueError if it has one from before the function that is traced, which
+    would be there in the first call alone."""
+    taken(tensor)
+    if tensor.grad is None and ACTIVE.get() is not None:
+        happens(lambda: _refuse_gradient(tensor))
+
+
+def taken(tensor: KeepsArray) -> None:
+    """The gradient of a tensor is used. ValueError as above."""
+    trace = ACTIVE.get()
+    if trace is not None and tensor.grad is not None and trace.is_older(tensor.grad._ref):
+        _refuse_gradient(tensor)
+
+
+def _refuse_gradient(tensor: KeepsArray) -> None:
+    if tensor.grad is not None:
+        raise ValueError(f"jit: {tensor!r} has a gradient from before the call: let an optimizer take it, or set it to "
+                         f"None")
+
+
+def _computed(r: Ref) -> np.ndarray:
+    array = r.array
+    assert array is not None
+    return array
 
 
 def kept_array(tensor: KeepsArray) -> np.ndarray:
