@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import re
+from functools import reduce
 
 import pytest
 
@@ -199,6 +200,42 @@ def test_rows_of_an_array_of_three_axes_are_inside_of_it_as_one_row(least: int) 
     beyond = resolve(read(show(program).replace("(for i 0 (* A B) 1", "(for i 0 (+ (* A B) 1) 1"))[0])
     with pytest.raises(CatenError, match="E483"):
         verify(beyond)
+
+
+@pytest.mark.parametrize("axes", [3, 4, 5])
+def test_rows_of_an_array_of_many_axes_are_inside_of_it_as_one_row(axes: int) -> None:
+    """What the loop over rows ends at is a product of all sizes but the last."""
+    names = "ABCDE"[:axes]
+    rows = reduce(lambda a, b: f"(* {a} {b})", names[:-1])
+    last, sizes = names[-1], " ".join([f"(size {n})" for n in names])
+    text = f"""(loop G (buffer X f64 ({' '.join(names)}) ({' '.join(map(str, range(axes)))}) in) (buffer Y f64 ((* {rows} {last})) (0) out) {sizes}
+      (kernel g (for i 0 {rows} 1 serial (for k 0 {last} 1 serial (setf (aref Y (+ (* i {last}) k)) 0.0:f64)))))"""
+    verify(resolve(read(text)[0]))
+    for right, wrong in ((f"{last}) k)", f"{last}) (+ k 1))"), (f"for k 0 {last}", f"for k 0 (+ {last} 1)"), (f"(* i {last})", f"(* (+ i 1) {last})")):
+        assert right in text
+        with pytest.raises(CatenError, match="E483"):
+            verify(resolve(read(text.replace(right, wrong))[0]))
+
+
+@pytest.mark.parametrize("axes", [2, 3, 4])
+def test_rows_that_are_read_from_the_last_to_the_first(axes: int) -> None:
+    """Four at a time, too: such a loop has iterations only where no size is 0."""
+    names = "ABCD"[:axes]
+    rows, sizes = reduce(lambda a, b: f"(* {a} {b})", names), " ".join([f"(size {n})" for n in names])
+    for split, index in ((f"(for i 0 {rows} 1 serial {{}})", "i"),
+                         (f"(for o 0 (floordiv {rows} 4) 1 serial (for p 0 4 1 serial {{}}))", "(+ (* 4 o) p)")):
+        rest, places = f"(- (* -1 {index}) 1)", []
+        for name in reversed(names[1:]):
+            places.append(f"(mod {rest} {name})")
+            rest = f"(floordiv {rest} {name})"
+        places.append(f"(+ {rest} {names[0]})")
+        body = f"(setf (aref Y {index}) (aref X {' '.join(reversed(places))}))"
+        text = f"(loop G (buffer X f64 ({' '.join(names)}) ({' '.join(map(str, range(axes)))}) in) (buffer Y f64 ({rows}) (0) out) {sizes} (kernel g {split.format(body)}))"
+        verify(resolve(read(text)[0]))
+        for wrong in (text.replace(f"(- (* -1 {index}) 1)", f"(* -1 {index})"), text.replace(f"(- (* -1 {index}) 1)", f"(- (* -1 {index}) 2)")):
+            assert wrong != text
+            with pytest.raises(CatenError, match="E483"):
+                verify(resolve(read(wrong)[0]))
 
 
 @pytest.mark.parametrize("last", ["(setf (vref Y 4 ((- (+ (* i C) C) 4))) (splat 4 0.0:f64))", "(for k (- C 4) C 1 serial (setf (aref Y (+ (* i C) k)) 0.0:f64))"])

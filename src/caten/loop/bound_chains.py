@@ -56,7 +56,8 @@ class _Chain:
             return False
         return (self._by_terms(form) or self._by_quotient(form)
                 or (MOST_DEGREE >= form.degree > 1 and self._by_factors(form))
-                or (form.degree >= OF_ROWS and self._by_terms(form, form.degree)))
+                or (form.degree >= OF_ROWS and self._by_terms(form, form.degree))
+                or (form.degree > OF_ROWS and self._by_factors(form, form.degree - 1)))
 
     def _by_terms(self, form: Linear, degree: int = 2) -> bool:
         """Bounds, of at most this degree, in the place of the innermost atom that is a term by itself."""
@@ -103,8 +104,8 @@ class _Chain:
                         return True
         return False
 
-    def _by_factors(self, form: Linear) -> bool:
-        """Bounds in the place of the innermost atom, with all that it is multiplied by."""
+    def _by_factors(self, form: Linear, degree: int = 2) -> bool:
+        """Bounds, of at most this degree, in the place of the innermost atom, with all that it is multiplied by."""
         atom = max(form.atoms(), key=self._turn)
         if any(m.count(atom) > 1 for m in form.terms):
             return False
@@ -117,7 +118,7 @@ class _Chain:
         match atom:
             case Op("min" | "max" as fn, (a, b)) if is_integer(atom.dtype) and (fn == "min") == rises:
                 return all(self.proves(form.replace(atom, self.known.linear(side))) for side in (a, b))
-        for bound in self._bounds(atom):
+        for bound in self._bounds(atom, degree):
             by = bound.terms.get((atom,), 0)
             if (by, True) in ((1, rises), (-1, falls)) and not any(atom in m and len(m) > 1 for m in bound.terms):
                 value = of_atom(atom) - bound if by == 1 else of_atom(atom) + bound

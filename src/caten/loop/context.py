@@ -602,8 +602,12 @@ def _clause(alternatives: tuple[Alternative, ...]) -> Clause:
 
 
 def _factors(context: Context, count: Linear) -> tuple[Expr, ...]:
-    """The factors of an iteration count that is a single product of nonnegative atoms; else none."""
+    """The factors of an iteration count that is a single product of nonnegative atoms, or that of tiles of it; else
+    none."""
     ((m, k),) = count.terms.items() if len(count.terms) == 1 else (((), 0),)
+    match m:
+        case (Op(fn="floordiv", args=(a, Const(value=int() as d))),) if d > 0 and k > 0 and count.constant <= 0:
+            return _factors(context, context.linear(a).shifted(1 - d))
     return m if len(m) > 1 and k > 0 and count.constant <= 0 and all(context.atom_range(a)[0] >= 0 for a in m) else ()
 
 
