@@ -7,8 +7,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 import click
@@ -42,7 +44,8 @@ def _program(function: Callable[..., Any]) -> Callable[..., Any]:
     """The options that all commands over a program share."""
     for option in (
             click.option("--size", "sizes", multiple=True, metavar="NAME=N",
-                         help="Set the size NAME of the random inputs. Default: 32. May be repeated."),
+                         help="Set the size NAME of the random inputs. Default: that of the inputs given, else 32. May "
+                              "be repeated."),
             click.option("--weights", type=click.Path(exists=True, dir_okay=False),
                          help="Read the parameters from this .safetensors file, which `daten train -o` writes."),
             click.option("--runtime", default="clang", show_default=True,
@@ -68,10 +71,11 @@ def run(program: str, runtime: str, weights: str | None, sizes: Sequence[str], i
     read = _read(program, runtime, weights)
     if output is not None:
         atomic_files.check(output)
-    given = _drawn(read, sizes) | {name: _array(path) for name, path in map(_pair, inputs)}
     for name in (name for name, _ in map(_pair, inputs)):
         if name not in read.inputs:
             raise error("E678", f"the program has no input '{name}'", hint=f"its inputs are {', '.join(read.inputs)}")
+    own = {name: _array(path) for name, path in map(_pair, inputs)}
+    given = _drawn(read, sizes, own) | own
     made = read.forward(given)
     wanted = read.outputs or tuple(made)
     array_files.check_output(output, len(wanted))
@@ -353,9 +357,13 @@ def _read(path: str, runtime: str, weights: str | None) -> Any:
     return read
 
 
-def _drawn(program: Any, sizes: Sequence[str]) -> dict[str, np.ndarray]:
-    """Random inputs: standard normal, seed 0; integers and bools are 0."""
-    extents = dict.fromkeys(program.sizes, 32) | {name: _count(name, value) for name, value in map(_pair, sizes)}
+def _drawn(program: Any, sizes: Sequence[str], known: Mapping[str, np.ndarray] = MappingProxyType({})
+           ) -> dict[str, np.ndarray]:
+    """Random inputs, of the sizes of those that are known: standard normal, seed 0; integers and bools are 0."""
+    extents = dict.fromkeys(program.sizes, 32)
+    for name, array in known.items():
+        extents |= {e: n for e, n in zip(program.inputs[name].shape, array.shape, strict=False) if isinstance(e, str)}
+    extents |= {name: _count(name, value) for name, value in map(_pair, sizes)}
     for name in extents:
         if name not in program.sizes:
             raise error("E678", f"no input has the size '{name}'", hint=f"the sizes are {', '.join(program.sizes)}")
@@ -363,6 +371,8 @@ def _drawn(program: Any, sizes: Sequence[str]) -> dict[str, np.ndarray]:
     found: dict[str, np.ndarray] = {}
     from . import element_types
     for name, declared in program.inputs.items():
+        if name in known:
+            continue
         shape = [extents[e] if isinstance(e, str) else e for e in declared.shape]
         kind = element_types.dtype(declared.dtype)
         try:
@@ -418,7 +428,11 @@ def _arrays(path: str, program: Any) -> dict[str, np.ndarray]:
                     hint="row n of each array belongs to example n")
     if not all(rows.values()):
         raise error("E678", f"{path}: the arrays have no rows", hint="training needs one row at least")
-    return found
+    try:
+        return {name: program.tensor(name, values).numpy() for name, values in found.items()}
+    except CatenError as problem:
+        of_file = [replace(d, message=f"{path}: {d.message}", place=None) for d in problem.diagnostics]
+        raise CatenError(*of_file) from None
 
 
 def _numbers(what: str, values: np.ndarray) -> np.ndarray:

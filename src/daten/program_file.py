@@ -12,7 +12,7 @@ import numpy as np
 import tomli
 
 from caten.core.dtypes import is_float
-from caten.core.numpy_types import numpy_dtype
+from caten.core.numpy_types import as_stored, kind_of, numpy_dtype
 from caten.core.text import Atom, place_in, read_forms
 from caten.errors import CatenError, Place, did_you_mean, error
 from caten.frontend import operator_library
@@ -60,10 +60,15 @@ class GraphProgram:
         """What `[main]` sets, from arrays or tensors for the inputs. E678 where they do not fit."""
         return _Evaluation(self, self.bound(given)).run()
 
-    def _tensor(self, name: str, given: Any, declared: str) -> Tensor:
+    def tensor(self, name: str, given: Any) -> Tensor:
         """An array as a tensor of the type of an input. E678 where the numbers are none of this type, rather than cut:
         floats for integers, complex numbers for real ones, integers beyond the range."""
+        declared = self.inputs[name].dtype
         array, wanted = np.asarray(given), numpy_dtype(type_named(declared))
+        array = as_stored(array, type_named(declared))
+        if kind_of(array.dtype) == "V":
+            raise error("E678", f"the input '{name}' has elements of type {array.dtype}, which are no numbers",
+                        Place(self.file, 1, 1), hint=f"convert them: .astype('{wanted.name}')")
         kinds = "buifc"
         if array.size and array.dtype.kind in kinds and wanted.kind in kinds:
             said = f"the input '{name}' has elements of type {array.dtype}, not {wanted.name}"
@@ -95,7 +100,7 @@ class GraphProgram:
         for name, declared in self.inputs.items():
             if name not in given:
                 raise error("E678", f"the input '{name}' is missing", Place(self.file, 1, 1))
-            value = given[name] if isinstance(given[name], Tensor) else self._tensor(name, given[name], declared.dtype)
+            value = given[name] if isinstance(given[name], Tensor) else self.tensor(name, given[name])
             if isinstance(value._ref.node, Leaf):
                 value._ref.node.fixed = frozenset([n for n, e in enumerate(declared.shape) if isinstance(e, int)])
             if value.ndim != len(declared.shape) or any(
@@ -140,6 +145,9 @@ def parsed(text: str, file: str = "<stdin>") -> GraphProgram:
                   did_you_mean(name, MAIN) or f"it has {', '.join(MAIN)}", "main")
     inputs = {name: _declared(text, file, name, value) for name, value in document.get("inputs", {}).items()}
     declared = {name: _declared(text, file, name, value) for name, value in document.get("parameters", {}).items()}
+    for name in declared:
+        if name in inputs:
+            _fail(text, file, name, f"'{name}' is an input, and cannot be a parameter too", section="parameters")
     train = TRAIN | document.get("train", {})
     for name in document.get("train", {}):
         if name not in TRAIN:
@@ -156,9 +164,10 @@ def parsed(text: str, file: str = "<stdin>") -> GraphProgram:
     for name, value in document.get("modules", {}).items():
         program.modules[name] = _module(text, file, name, value)
     names = _Evaluation(program, {}).names()
-    for name in (*program.outputs, *([program.loss] if program.loss else [])):
-        if name not in names:
-            _fail(text, file, name, f"[main] sets no '{name}'", did_you_mean(name, sorted(names)))
+    for key, wanted in (("outputs", program.outputs), ("loss", (program.loss,) if program.loss else ())):
+        for name in wanted:
+            if name not in names:
+                _fail(text, file, key, f"[main] sets no '{name}'", did_you_mean(name, sorted(names)), "main")
     return program
 
 
@@ -252,7 +261,8 @@ class _Evaluation:
         """What is set. E678 for a statement that is none."""
         found = set[str]()
         for form in self.forms:
-            if isinstance(form, str) or len(form) != 3 or form[0] != "set" or not isinstance(form[1], str):
+            if (isinstance(form, str) or len(form) != 3 or form[0] != "set" or not isinstance(form[1], str)
+                    or _number(form[1]) is not None):
                 raise error("E678", "a statement is (set NAME EXPRESSION)", self.place(_position(form)))
             found.add(str(form[1]))
         return found
@@ -282,7 +292,11 @@ class _Evaluation:
         words = iter(form[1:])
         for word in words:
             if isinstance(word, Atom) and word.startswith(":"):
-                attributes[word[1:]] = self.attribute(next(words, None))
+                value = next(words, None)
+                if value is None or (isinstance(value, Atom) and value.startswith(":")):
+                    raise error("E678", f"the attribute '{word[1:]}' has no value", self.place(word.pos),
+                                hint=f"{word} 1 gives it one")
+                attributes[word[1:]] = self.attribute(value)
             else:
                 inputs.append(self.value(word))
         called = self.module(form[0])

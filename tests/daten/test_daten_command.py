@@ -19,6 +19,7 @@ from daten_command import daten
 import caten
 from caten import diagnostic_lines
 from caten.compiler import Compilation
+from caten.core.numpy_types import numpy_dtype
 from caten.core.size_formula import evaluate
 from caten.core.text import read, show
 from caten.errors import CatenError
@@ -221,7 +222,11 @@ def test_only_parameters_with_grad_are_trained(tmp_path: Path) -> None:
     (("lr = 2e-3", "lr = 0"), "above 0, not 0"), (("epochs = 5", "seed = -1"), "seed in [train] is an integer from 0 on, not -1"),
     (("epochs = 5", "data = 3"), "data in [train] is a text, not 3"), (('loss = "L"', "loss = 3"), "loss is a name"),
     (('outputs = ["P"]', 'outputs = "P"'), "outputs is a list of names"), (("[train]", "[[train]]"), "'train' is a section"),
-    (("(set P (+ (matmul (layer X W1 b1) W2) b2))", "(set P (topk X :k 3))"), "'P' is set to 2 results")])
+    (("(set P (+ (matmul (layer X W1 b1) W2) b2))", "(set P (topk X :k 3))"), "'P' is set to 2 results"),
+    (("(set L", "(set 3 P) (set L"), "a statement is (set NAME EXPRESSION)"), (('outputs = ["P"]', 'outputs = ["X"]'), "error: [main] sets no 'X' [E678]"),
+    (("(set L", "(set Q (softmax P :axis)) (set L"), "[main]:2:20: error: the attribute 'axis' has no value"),
+    (("(set L", "(set Q (sum P :axis :keepdims true)) (set L"), "the attribute 'axis' has no value"),
+    (("[parameters]", '[parameters]\nX = "X{float grad}[64 64]"'), "'X' is an input, and cannot be a parameter too")])
 def test_what_is_wrong_with_a_program_has_a_place(change: tuple[str, str], message: str, tmp_path: Path) -> None:
     done = daten("run", "-", cwd=tmp_path, stdin=PROGRAM.replace(*change))
     assert done.returncode == 1
@@ -236,12 +241,46 @@ def test_what_is_wrong_with_a_program_has_a_place(change: tuple[str, str], messa
     ("rows", {"X": np.ones((6, 64)), "Y": np.zeros(5, np.int64)}, "the arrays differ in their rows: 'X' has 6, 'Y' has 5"),
     ("nothing", {"X": np.ones((0, 64)), "Y": np.zeros(0, np.int64)}, "the arrays have no rows"),
     ("missing", {"X": np.ones((6, 64))}, "data.npz has no array 'Y'"),
+    ("floats", {"X": np.ones((6, 64)), "Y": np.zeros(6)}, "data.npz: the input 'Y' has elements of type float64, not int64"),
+    ("complex", {"X": np.ones((6, 64), complex), "Y": np.zeros(6, np.int64)}, "data.npz: the input 'X' has elements of type complex128, not float32"),
+    ("large", {"X": np.ones((6, 64)), "Y": np.full(6, 2 ** 64 - 1, np.uint64)}, "data.npz: the input 'Y' has elements of type uint64, not int64, and"),
+    ("raw", {"X": np.ones((6, 64), "V2"), "Y": np.zeros(6, np.int64)}, "data.npz: the input 'X' has elements of type |V2, which are no numbers"),
     ("shape", {"X": np.ones((6, 3)), "Y": np.zeros(6, np.int64)}, "the input 'X' has the shape [B 64], not [6, 3]")])
 def test_data_that_does_not_fit_is_refused(name: str, arrays: dict[str, Any], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
                                            monkeypatch: pytest.MonkeyPatch) -> None:
     np.savez(tmp_path / "data.npz", **arrays)
     monkeypatch.chdir(tmp_path)
     assert message in here(["train", "-", "--data", "data.npz"], 1, monkeypatch, capsys)
+
+
+def test_data_of_other_types_are_converted_to_those_of_the_inputs(tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `run` does: the same numbers give the same curve. A file of NumPy says of bfloat16 only that it has 2 bytes."""
+    monkeypatch.chdir(tmp_path)
+    x, y = np.random.default_rng(0).integers(0, 9, (40, 64)), np.arange(40) % 10
+    short = PROGRAM.replace("X{float}", "X{bfloat16}")
+    said = []
+    for program, kind, labels in ((PROGRAM, np.float32, np.int64), (PROGRAM, np.float64, np.uint8), (PROGRAM, np.uint8, np.int16),
+                                  (short, numpy_dtype("bf16"), np.int64), (short, np.float64, np.int64)):
+        np.savez("data.npz", X=x.astype(kind), Y=y.astype(labels))
+        with monkeypatch.context() as patch:
+            made: list[str] = []
+            patch.setattr(cli.click, "echo", lambda text, made=made, **more: made.append(text.rsplit(",", 1)[0]))
+            here(["train", "-", "--runtime", "numpy", "--data", "data.npz", "--epochs", "2"], 0, patch, capsys, program)
+        said.append(made)
+    assert said[0] == said[1] == said[2]
+    assert said[3] == said[4]
+    assert [len(lines) for lines in said] == [2] * 5
+
+
+def test_sizes_are_those_of_the_inputs_that_are_given(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Y, which is not given, has as many rows as X; without any, or with --size, it is as was said."""
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", np.ones((7, 64), np.float32))
+    for words, rows in ((["--input", "X=x.npy"], 7), ([], 32), (["--size", "B=3"], 3), (["--size", "B=7", "--input", "X=x.npy"], 7)):
+        here(["run", "-", "--runtime", "numpy", *words, "-o", "out.npz"], 0, monkeypatch, capsys)
+        assert np.load("out.npz")["P"].shape == (rows, 10)
+    assert "the input 'Y' has the shape [B], not [3]" in here(["run", "-", "--input", "X=x.npy", "--size", "B=3"], 1, monkeypatch, capsys)
 
 
 def here(words: list[str], code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], stdin: str = PROGRAM) -> str:
