@@ -28,6 +28,7 @@ from caten.core.numpy_types import numpy_dtype
 
 from .graph import Leaf, Ref
 from .realization import run
+from .state_dicts import fitting
 from .tensor import Tensor
 from .tracing import change, drawn, give, happens, hold, taken
 
@@ -162,13 +163,20 @@ class Optimizer(ABC):
 
     def load_state_dict(self, values: Mapping[str, np.ndarray]) -> None:
         """Restore the state that `state_dict` returned. ValueError if the names or shapes do not match the parameters
-        of this optimizer."""
+        of this optimizer, or the number of steps is none; then nothing is changed."""
         own = {f"{n}.{k}": kept for n in range(len(self.parameters)) for k, kept in enumerate(self._kept(n))}
-        if own.keys() | {"steps"} != values.keys() or any(k.shape != values[n].shape for n, k in own.items()):
+        if own.keys() | {"steps"} != values.keys():
             raise ValueError("this is the state of an optimizer of other parameters")
-        self.steps = int(values["steps"])
-        for name, kept in own.items():
-            kept.assign(values[name])
+        steps = np.asarray(values["steps"])
+        if steps.shape or steps.dtype.kind not in "iu" or steps < 0:
+            raise ValueError(f"the number of steps is an integer from 0 on, not {values['steps']!r}")
+        try:
+            arrays = fitting(values, own)
+        except ValueError as problem:
+            raise ValueError(f"this is the state of an optimizer of other parameters: {problem}") from None
+        self.steps = int(steps)
+        for name, array in arrays.items():
+            own[name].assign(array)
 
 
 class SGD(Optimizer):

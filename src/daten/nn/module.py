@@ -13,6 +13,7 @@ from caten.core.numpy_types import numpy_dtype
 from ..element_types import type_named
 from ..graph import Leaf, Ref
 from ..huge_pages import copied
+from ..state_dicts import fitting
 from ..tensor import Tensor
 from ..tracing import hold
 
@@ -35,7 +36,7 @@ class Module(ABC):
     def named_tensors(self) -> Iterator[tuple[str, Tensor]]:
         """All parameters and buffers, each once, by names such as "layers.0.weight"."""
         seen: set[int] = set()
-        for name, tensor in _named(self, ""):
+        for name, tensor in _named(self, "", set()):
             if id(tensor) not in seen:
                 seen.add(id(tensor))
                 yield name, tensor
@@ -45,12 +46,16 @@ class Module(ABC):
         return [t for _, t in self.named_tensors() if t.requires_grad]
 
     def modules(self) -> Iterator[Module]:
-        """This module, and all modules inside it."""
-        yield self
-        for value in vars(self).values():
-            for part in _parts(value):
-                if isinstance(part, Module):
-                    yield from part.modules()
+        """This module, and all modules inside it, each once."""
+        seen: dict[int, Module] = {}
+        waiting: list[Module] = [self]
+        while waiting:
+            module = waiting.pop()
+            if id(module) not in seen:
+                seen[id(module)] = module
+                yield module
+                inside = [part for value in vars(module).values() for part in _parts(value)]
+                waiting += [part for part in reversed(inside) if isinstance(part, Module)]
 
     def train(self, mode: bool = True) -> Module:
         """Switch this module and all modules inside it to training: dropout is active, and BatchNorm uses the
@@ -87,8 +92,8 @@ class Module(ABC):
 
     def load_state_dict(self, values: Mapping[str, np.ndarray]) -> None:
         """Set all parameters and buffers to these values, converted to their element types. ValueError if a name is
-        missing or unknown, or a shape differs; then nothing is changed. Entries `num_batches_tracked`, which PyTorch's
-        BatchNorm adds, are ignored."""
+        missing or unknown, a shape differs, or values are no numbers of the tensor's kind; then nothing is changed.
+        Entries `num_batches_tracked`, which PyTorch's BatchNorm adds, are ignored."""
         own = dict(self.named_tensors())
         values = {name: value for name, value in values.items()
                   if name in own or name.rpartition(".")[2] != "num_batches_tracked"}
@@ -96,11 +101,8 @@ class Module(ABC):
             raise ValueError(f"the state lacks {', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}")
         if unknown := sorted(values.keys() - own.keys()):
             raise ValueError(f"the module has no {', '.join(unknown[:5])}{' …' if len(unknown) > 5 else ''}")
-        for name, tensor in own.items():
-            if tuple(values[name].shape) != tensor.shape:
-                raise ValueError(f"{name} has the shape {tensor.shape}, not {tuple(values[name].shape)}")
-        for name, tensor in own.items():
-            tensor.assign(np.asarray(values[name]))
+        for name, array in fitting(values, own).items():
+            own[name].assign(array)
 
     def __repr__(self) -> str:
         count = sum(p.size for p in self.parameters())
@@ -120,14 +122,19 @@ class Sequential(Module):
         return x
 
 
-def _named(value: Any, name: str) -> Iterator[tuple[str, Tensor]]:
+def _named(value: Any, name: str, seen: set[int]) -> Iterator[tuple[str, Tensor]]:
+    """`seen`: the ids of the modules until now, which are not walked again: one may hold another that holds it."""
     if isinstance(value, Tensor):
         yield name, value
         return
+    if isinstance(value, Module):
+        if id(value) in seen:
+            return
+        seen.add(id(value))
     entries = vars(value).items() if isinstance(value, Module) else value.items() if isinstance(
         value, dict) else enumerate(value) if isinstance(value, list | tuple) else ()
     for key, part in entries:
-        yield from _named(part, f"{name}.{key}" if name else str(key))
+        yield from _named(part, f"{name}.{key}" if name else str(key), seen)
 
 
 def _parts(value: Any) -> Iterator[Any]:
