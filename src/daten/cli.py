@@ -71,10 +71,10 @@ def run(program: str, runtime: str, weights: str | None, sizes: Sequence[str], i
     read = _read(program, runtime, weights)
     if output is not None:
         atomic_files.check(output)
-    for name in (name for name, _ in map(_pair, inputs)):
+    own = {name: _array(path) for name, path in map(_pair, inputs)}
+    for name in own:
         if name not in read.inputs:
             raise error("E678", f"the program has no input '{name}'", hint=f"its inputs are {', '.join(read.inputs)}")
-    own = {name: _array(path) for name, path in map(_pair, inputs)}
     given = _drawn(read, sizes, own) | own
     made = read.forward(given)
     wanted = read.outputs or tuple(made)
