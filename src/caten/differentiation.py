@@ -6,6 +6,9 @@
 
 The body is over the inputs, the outputs (`y`) and the gradient with respect to each output of floats (`grad_y`). It
 returns the gradients with respect to the inputs of floats, in their order. Attributes and sizes have their names.
+
+A fast body may have loops, of which no derivative is known. Then `steps` is the same by operators that have gradients,
+and derivatives of higher orders are made of it.
 """
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from typing import Any
 from . import driver
 from .attach import attach
 from .core.dtypes import DTYPES, is_float
-from .core.program import Attribute, Buffer, GradientBody, Outputs, Scalar, Source
+from .core.program import Attribute, Buffer, GradientBody, GradientSteps, Outputs, Scalar, Source
 from .errors import error
 from .frontend.bodies_in_steps import Step, steps_of
 from .frontend.signature import MAX_NAME
@@ -35,13 +38,15 @@ PREFIX = "grad_"
 SUFFIX = "_gradient"                   # of the name of the operator
 
 
-def gradient_of(program: TensorProgram, options: Options, wrt: Sequence[str] = ()) -> TensorProgram:
-    """The program of the gradients with respect to inputs of floats: those of `wrt`, or all.
+def gradient_of(program: TensorProgram, options: Options, wrt: Sequence[str] = (),
+                by: type[GradientBody] | type[GradientSteps] = GradientBody) -> TensorProgram:
+    """The program of the gradients with respect to inputs of floats: those of `wrt`, or all. `by`: which of the bodies
+    of [gradient] computes them, if there is one.
 
     Its inputs are those of the program, its outputs where a body of [gradient] may read them, and `grad_Y` for each
     output of floats; its outputs are `grad_X` for each input. CatenError E676 where something has no derivative, E677
     where there is nothing to differentiate, and what is wrong with the body."""
-    body = program.first(GradientBody)
+    body = program.first(by)
     if body is None:
         return gradient_program(program, wrt)
     own = _own(program, options)
@@ -53,9 +58,10 @@ def gradient_of(program: TensorProgram, options: Options, wrt: Sequence[str] = (
 
 def gradient_steps(program: TensorProgram, options: Options, wrt: Sequence[str] = ()) -> tuple[
         tuple[Step, TensorProgram | None], ...]:
-    """The body of [gradient] in steps, each with its values, if it is no operator of the library. Steps may have
-    derivatives where the whole has none. None where there is no such body, or it calls nothing that is a step."""
-    body = program.first(GradientBody)
+    """The body of [gradient] for derivatives, in steps, each with its values, if it is no operator of the library.
+    Steps may have derivatives where the whole has none. None where there is no such body, or it calls nothing that is a
+    step."""
+    body = program.first(GradientSteps) or program.first(GradientBody)
     if body is None:
         return ()
     own = _own(program, options)
@@ -75,7 +81,7 @@ def _own(program: TensorProgram, options: Options) -> Options:
                    instances=(), case_instances=False, only=(), binds=(), strided=(), schedule=None)
 
 
-def _by_hand(program: TensorProgram, body: GradientBody) -> SpecText:
+def _by_hand(program: TensorProgram, body: GradientBody | GradientSteps) -> SpecText:
     """The gradient of an operator as a spec. E676 or E677 where it cannot have one."""
     given = [p for p in program.params if isinstance(p, Scalar) or (isinstance(p, Buffer) and p.access == "in")]
     made = [p for p in program.params if isinstance(p, Buffer) and p.access != "in"]

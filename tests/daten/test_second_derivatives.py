@@ -158,3 +158,111 @@ def test_a_gradient_by_hand_of_some_of_the_inputs(wrt: tuple[int, ...]) -> None:
         own = iter(some)
         return apply("tensorsolve", *[next(own) if n in wrt else Tensor(x) for n, x in enumerate(given)])
     check(of, [given[n] for n in wrt])
+
+
+def drawn(seed: int, *shapes: tuple[int, ...]) -> list[np.ndarray]:
+    draw = np.random.default_rng(seed)
+    return [draw.uniform(-1.0, 1.0, shape) for shape in shapes]
+
+
+def weighted(name: str, **attributes: Any) -> Callable[..., Tensor]:
+    """A number of all elements of all results of an operator, each with a weight of its own."""
+    def function(*given: Tensor) -> Tensor:
+        made = apply(name, *given, **attributes)
+        return total(made if isinstance(made, tuple | list) else [made])
+    return function
+
+
+def total(made: Sequence[Tensor]) -> Tensor:
+    parts = [(y * y * Tensor(w)).sum() for y, w in zip(made, drawn(4, *[y.shape for y in made]), strict=True)]
+    return sum(parts[1:], parts[0])
+
+
+def check_in_one_direction(function: Callable[..., Tensor], inputs: Sequence[np.ndarray]) -> None:
+    """Compare the derivatives of a number, and those of its derivative in a direction, with differences."""
+    def along(*given: Tensor) -> Tensor:
+        return total(gradients(function(*given), list(given)))
+    assert gradcheck(function, inputs) < 1e-6
+    assert gradcheck(along, inputs) < 1e-6
+
+
+@pytest.mark.slice(2)
+@pytest.mark.parametrize(("shape", "axis", "reverse"), [((7,), 0, False), ((7,), 0, True), ((2, 3), -1, False),
+                                                        ((4, 2), 0, True), ((1, 3), 0, False), ((2, 2, 2), 1, True)])
+def test_linear_recurrence(shape: tuple[int, ...], axis: int, reverse: bool) -> None:
+    check_in_one_direction(weighted("linear_recurrence", axis=axis, reverse=reverse), drawn(1, shape, shape))
+
+
+def test_linear_recurrence_with_one_factor() -> None:
+    check_in_one_direction(weighted("linear_recurrence"), drawn(1, (1,), (2, 3)))
+
+
+def gated(steps: int, components: int, gates: int, batch: int, width: int) -> list[np.ndarray]:
+    states = (steps, components, batch, width)
+    return drawn(2, (steps, components, *states[1:]), (steps, components, gates, batch, width), (gates * width, width),
+                 states, states[1:])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["gated_recurrence", "gated_recurrence_adjoint"])
+@pytest.mark.parametrize("sizes", [(3, 1, 1, 1, 1), (1, 2, 1, 1, 1), (2, 1, 2, 1, 1)])
+def test_gated_recurrences(name: str, sizes: tuple[int, int, int, int, int]) -> None:
+    check_in_one_direction(weighted(name), gated(*sizes))
+
+
+def test_a_gated_recurrence_and_its_adjoint() -> None:
+    """What one does to changes, the other does to gradients: ⟨T(b, s0), (g, e)⟩ = ⟨(b, s0), T*(g, e)⟩."""
+    mix, add, weights, b, s0 = gated(4, 2, 3, 2, 2)
+    _, _, _, g, e = [x[::-1] for x in gated(4, 2, 3, 2, 2)]
+    s, sn = [y.numpy() for y in apply("gated_recurrence", *map(Tensor, (mix, add, weights, b, s0)))]
+    d, d0 = [y.numpy() for y in apply("gated_recurrence_adjoint", *map(Tensor, (mix, add, weights, g.copy(), e.copy())))]
+    np.testing.assert_allclose((s * g).sum() + (sn * e).sum(), (b * d).sum() + (s0 * d0).sum(), rtol=1e-12)
+
+
+def layer(name: str, steps: int, batch: int, inputs: int, width: int) -> list[np.ndarray]:
+    """The inputs of a recurrent layer."""
+    gates, biases, states = {"rnn": (1, 1, 1), "lstm": (4, 1, 2), "gru": (3, 2, 1)}[name]
+    return drawn(3, (steps, batch, inputs), (gates * width, inputs), (gates * width, width),
+                 *[(gates * width,)] * biases, *[(batch, width)] * states)
+
+
+@pytest.mark.slice(5)
+@pytest.mark.parametrize("name", ["rnn", "gru", "lstm"])
+@pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (3, 1, 1, 1)])
+def test_recurrent_layers(name: str, sizes: tuple[int, int, int, int]) -> None:
+    check_in_one_direction(weighted(name), layer(name, *sizes))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["rnn", "gru", "lstm"])
+@pytest.mark.parametrize("sizes", [(2, 2, 1, 2)])
+def test_second_derivatives_of_an_operator_over_time_are_those_of_its_steps(
+        name: str, sizes: tuple[int, int, int, int]) -> None:
+    given = [Tensor(x) for x in layer(name, *sizes)]
+
+    def second(made: Sequence[Tensor]) -> list[np.ndarray]:
+        return [g.numpy() for g in gradients(total(gradients(total(made), given)), given)]
+    for found, want in zip(second(apply(name, *given)), second(unrolled(name, *given)), strict=True):
+        np.testing.assert_allclose(found, want, rtol=1e-10, atol=1e-12)
+
+
+def unrolled(name: str, x: Tensor, ours: Tensor, theirs: Tensor, *more: Tensor) -> list[Tensor]:
+    """The formulas of the layers, one step after the other: all states, and the last ones."""
+    width = theirs.shape[1]
+    h, c = (more[-2], more[-1]) if name == "lstm" else (more[-1], more[-1])
+    states = []
+    for t in range(x.shape[0]):
+        z, m = x[t] @ ours.mT + more[0], h @ theirs.mT
+        if name == "gru":
+            m = m + more[1]
+        a, b = [[part[:, n * width:(n + 1) * width] for n in range(part.shape[1] // width)] for part in (z, m)]
+        if name == "rnn":
+            h = (z + m).tanh()
+        elif name == "lstm":
+            c = (a[1] + b[1]).sigmoid() * c + (a[0] + b[0]).sigmoid() * (a[2] + b[2]).tanh()
+            h = (a[3] + b[3]).sigmoid() * c.tanh()
+        else:
+            kept = (a[1] + b[1]).sigmoid()
+            h = (1 - kept) * (a[2] + (a[0] + b[0]).sigmoid() * b[2]).tanh() + kept * h
+        states.append(h.reshape(1, *h.shape))
+    return [concat(states), h, *([c] if name == "lstm" else [])]

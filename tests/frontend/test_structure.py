@@ -78,7 +78,7 @@ def test_no_code_comes_of_what_is_no_part_of_it(sample: str) -> None:
 
 
 def test_nothing_else_is_no_part_of_it() -> None:
-    assert {c.__name__ for c in NO_PART} == {"Doc", "Source", "Signature", "AnyAxes", "At", "Attribute", "Reference", "Tolerance", "GradientBody", "Case"}
+    assert {c.__name__ for c in NO_PART} == {"Doc", "Source", "Signature", "AnyAxes", "At", "Attribute", "Reference", "Tolerance", "GradientBody", "GradientSteps", "Case"}
 
 
 # -- every field ----------------------------------------------------------------------------------------------------------------------------

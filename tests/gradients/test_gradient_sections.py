@@ -60,6 +60,25 @@ def test_a_wrong_body_is_found() -> None:
     assert [c.status for c in found.files[0].cases] == ["wrong", "ok"]
 
 
+STEPS = """code = '''
+g = np.empty_like(x)
+carried = grad_y[N - 1]"""
+IN_STEPS = SPEC.replace(STEPS, f"""steps = '''
+d = linear_recurrence(np.full_like(x, factor), grad_y, reverse=True)
+return np.where(np.arange(N) == 0, d, d * 2 * x)
+'''
+{STEPS}""")
+
+
+def test_a_second_body_in_steps_is_compared_too() -> None:
+    assert "steps" in IN_STEPS
+    found = caten.test(IN_STEPS, grad=True)
+    assert found.passed, found.files[0]
+    assert [[o.name for o in c.outputs] for c in found.files[0].cases] == [["grad_x", "grad_x"]] * 2
+    found = caten.test(IN_STEPS.replace("d * 2 * x", "d * 3 * x"), grad=True)
+    assert [c.status for c in found.files[0].cases] == ["wrong", "ok"]
+
+
 def test_an_error_in_the_body_has_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     Path("running.toml").write_text(SPEC.replace("np.empty_like(x)", "np.emty_like(x)"))

@@ -390,6 +390,25 @@ def test_layers_with_a_state() -> None:
         np.testing.assert_allclose(found, want, rtol=1e-10)
 
 
+def test_linear_recurrences() -> None:
+    """Against the steps written out, in both directions."""
+    factors, terms = real(3, 6), real(3, 6)
+    for reverse in (False, True):
+        want = terms.copy()
+        for at in range(1, 6):
+            here, before = (5 - at, 6 - at) if reverse else (at, at - 1)
+            want[:, here] += factors[:, here] * want[:, before]
+        np.testing.assert_allclose(caten.ops.linear_recurrence(factors, terms, reverse=reverse), want, rtol=1e-12)
+    mix, add, weights, terms, start = real(4, 2, 2, 3, 5), real(4, 2, 3, 3, 5), real(15, 5), real(4, 2, 3, 5), real(2, 3, 5)
+    s, states = start, []
+    for d, g, b in zip(mix, add, terms, strict=True):
+        gates = (s[0] @ weights.T).reshape(3, 3, 5)
+        s = np.einsum("cdnh,dnh->cnh", d, s) + np.einsum("cknh,nkh->cnh", g, gates) + b
+        states.append(s)
+    for found, want in zip(caten.ops.gated_recurrence(mix, add, weights, terms, start), (np.stack(states), s), strict=True):
+        np.testing.assert_allclose(found, want, rtol=1e-10)
+
+
 def test_alignments_of_a_target_are_counted() -> None:
     """ctc_loss against all paths of labels, blanks and repetitions left out."""
     steps, classes, target = 4, 3, [1, 2]

@@ -249,6 +249,15 @@ class GradientBody(Fact, head="gradient-body"):
     column: int
 
 
+class GradientSteps(Fact, head="gradient-steps"):
+    """`(gradient-steps "return grad_y * y" 20 8)`: the spec's second body of its gradient, without loops, and where it
+    starts."""
+
+    code: Text
+    line: int
+    column: int
+
+
 class Attribute(Fact, head="attribute"):
     """`(attribute axis "-1")`: an attribute of the spec and its value, as JSON."""
 

@@ -16,6 +16,7 @@ from ..core.program import (
     Fact,
     Fusion,
     GradientBody,
+    GradientSteps,
     InOrder,
     Reference,
     Schedule,
@@ -76,6 +77,9 @@ def _gradient(table: dict[str, Any], path: Path, places: Locations) -> Iterator[
     if "code" in table:
         start = places.inside(*path, "code")(0)
         yield GradientBody(table["code"], start.line, start.column)
+    if "steps" in table:
+        start = places.inside(*path, "steps")(0)
+        yield GradientSteps(table["steps"], start.line, start.column)
 
 
 def _cases(table: dict[str, Any], path: Path, signature: Signature, places: Locations,

@@ -25,6 +25,7 @@ from ..core.program import (
     Collapsed,
     Doc,
     GradientBody,
+    GradientSteps,
     Outputs,
     Program,
     Reference,
@@ -48,7 +49,7 @@ NAMES: dict[type[Node], tuple[str, ...]] = {
     Out: ("name", "source"), Named: ("value",),
 }
 # Clauses about spelling, documentation and tests, which produce no code.
-NO_PART = (Doc, Source, Signature, AnyAxes, At, Attribute, Reference, Tolerance, GradientBody, Case)
+NO_PART = (Doc, Source, Signature, AnyAxes, At, Attribute, Reference, Tolerance, GradientBody, GradientSteps, Case)
 
 
 P = TypeVar("P", bound=Program)

@@ -16,7 +16,7 @@ from ..compiler import Compilation
 from ..core.expr import Bitcast, Const
 from ..core.node import Node
 from ..core.numpy_types import numpy_dtype
-from ..core.program import Buffer, Case, InOrder, Opt, Scalar
+from ..core.program import Buffer, Case, GradientBody, GradientSteps, InOrder, Opt, Scalar
 from ..differentiation import gradient_of
 from ..driver import advance
 from ..errors import CatenError, Diagnostic, NothingMatched, error
@@ -72,8 +72,11 @@ class _Kernels:
         values = advance(op.without(Opt, InOrder).adding(level), "tensor", options)
         assert isinstance(values, TensorProgram)
         self.values = widened(values)
-        self.gradient = gradient_of(self.values, options)
-        self.forward, self.backward = [Compilation([p], options).artifact() for p in (self.values, self.gradient)]
+        bodies: list[type[GradientBody] | type[GradientSteps]] = [GradientBody]
+        if self.values.first(GradientSteps) is not None:
+            bodies.append(GradientSteps)
+        self.gradients = [gradient_of(self.values, options, by=body) for body in bodies]
+        self.forward, *self.backward = [Compilation([p], options).artifact() for p in (self.values, *self.gradients)]
         self.runtime: Runtime = self.forward.runtime
 
     def report(self, case: Case, options: Options) -> Report:
@@ -100,7 +103,6 @@ class _Kernels:
     def _compared(self, drawn: Mapping[str, Any], seed: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """In the child: each gradient beside the differences."""
         forward = _Call(self.runtime, self.forward, self.values)
-        backward = _Call(self.runtime, self.backward, self.gradient)
         arguments = {p.name: _wide(p, drawn[p.name]) for p in self.values.params if isinstance(p, Buffer | Scalar)}
         arguments |= {n: drawn[n] for n in self.values.sizes}
         base = forward(arguments)
@@ -112,9 +114,19 @@ class _Kernels:
                 found = [(weights[n] * out).ravel() for n, out in forward(changed).items() if n in weights]
                 return np.concatenate([np.zeros(0), *found])
 
+        found: list[dict[str, Any]] = []
+        for gradient, built in zip(self.gradients, self.backward, strict=True):
+            given, results = self._given(gradient, arguments, base, weights)
+            made = _Call(self.runtime, built, gradient)(given)
+            found += [_beside(name, made[name], arguments, of, weighted, source) for name, of in results.items()]
+        return {"gradients": found}, {}
+
+    def _given(self, gradient: TensorProgram, arguments: Mapping[str, Any], base: Mapping[str, np.ndarray],
+               weights: Mapping[str, np.ndarray]) -> tuple[dict[str, Any], dict[str, str]]:
+        """The arguments of a gradient, and the input for each of its results."""
         given: dict[str, Any] = {n: arguments[n] for n in self.values.sizes}
-        results = dict[str, str]()                          # the array of a gradient -> the input
-        for p in self.gradient.params:
+        results = dict[str, str]()
+        for p in gradient.params:
             if isinstance(p, Buffer) and p.access == "out":
                 of = p.name.removeprefix("grad_")
                 results[p.name] = of if of in arguments else of.removesuffix("_in")
@@ -124,9 +136,7 @@ class _Kernels:
                 is_result = results_of is not None and results_of.access == "out"
                 given[p.name] = base[p.name] if is_result else arguments[p.name] if p.name in arguments else weights[
                     p.name.removeprefix("grad_")]
-        made = backward(given)
-        return {"gradients": [_beside(name, made[name], arguments, of, weighted, source)
-                              for name, of in results.items()]}, {}
+        return given, results
 
 
 class _Call:

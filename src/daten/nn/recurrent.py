@@ -106,7 +106,7 @@ class _Recurrent(Module):
 
 class LSTM(_Recurrent):
     """An `LSTMCell` (the attribute `cell`) over a sequence. `unrolled`: the longest sequence whose graph has the
-    operators of all steps; a longer one, or one whose length varies, is one operator, without second derivatives."""
+    operators of all steps; a longer one, or one whose length varies, is one operator."""
 
     def __init__(self, inputs: int, width: int, unrolled: int = UNROLLED) -> None:
         self.cell, self.unrolled = LSTMCell(inputs, width), unrolled
@@ -118,7 +118,7 @@ class LSTM(_Recurrent):
 
 class GRU(_Recurrent):
     """A `GRUCell` (the attribute `cell`) over a sequence. `unrolled`: the longest sequence whose graph has the
-    operators of all steps; a longer one, or one whose length varies, is one operator, without second derivatives."""
+    operators of all steps; a longer one, or one whose length varies, is one operator."""
 
     def __init__(self, inputs: int, width: int, unrolled: int = UNROLLED) -> None:
         self.cell, self.unrolled = GRUCell(inputs, width), unrolled
