@@ -140,6 +140,8 @@ LINEAR_ALGEBRA: dict[str, tuple[Callable[..., Tensor], tuple[np.ndarray, ...]]] 
     "lu": (lambda a: a.lu()[0], (regular(3, 3),)), "lu of a stack, with exchanges": (lambda a: a.lu()[0], (regular(2, 3, 3)[:, ::-1].copy(),)),
     "wide R": (lambda a: a.qr()[1], (regular(2, 4),)),
     "eigvalsh": (lambda a: (a + a.mT).eigvalsh(), (regular(3, 3),)), "svdvals": (lambda a: a.svdvals(), (regular(4, 3),)),
+    "tensorsolve": (lambda a, b: apply("tensorsolve", a, b), (regular(4, 4).reshape(2, 2, 4), regular(2, 2))),
+    "tensorsolve, several unknowns": (lambda a, b: apply("tensorsolve", a, b), (regular(4, 4).reshape(4, 2, 2), regular(4, 1)[:, 0])),
     "lstsq": (lambda a, b: a.lstsq(b), (regular(4, 2), regular(4, 1))), "cond": (lambda a: a.cond(p=1), (regular(3, 3),))}
 
 
