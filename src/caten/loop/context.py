@@ -105,7 +105,7 @@ class Context(Valuation):
         if rising or falling:
             context = context._assuming((upward if rising else downward,))
             length = hi - lo if rising else lo - hi
-            for factor in _factors(context, length):                           # a nonzero product
+            for factor in _factors_of_tiles(context, length):                  # a nonzero product
                 context = context._assuming(((Constraint(of_atom(factor).shifted(-1)),),))
             shown = frozenset([n.name for a in (hi - lo).atoms() for n in a.unique() if isinstance(n, Var)])
             context = context._with_whole_products(shown)._with_decided_products(length)._with_divided_equations()
@@ -602,13 +602,17 @@ def _clause(alternatives: tuple[Alternative, ...]) -> Clause:
 
 
 def _factors(context: Context, count: Linear) -> tuple[Expr, ...]:
-    """The factors of an iteration count that is a single product of nonnegative atoms, or that of tiles of it; else
-    none."""
+    """The factors of an iteration count that is a single product of nonnegative atoms; else none."""
     ((m, k),) = count.terms.items() if len(count.terms) == 1 else (((), 0),)
-    match m:
-        case (Op(fn="floordiv", args=(a, Const(value=int() as d))),) if d > 0 and k > 0 and count.constant <= 0:
-            return _factors(context, context.linear(a).shifted(1 - d))
     return m if len(m) > 1 and k > 0 and count.constant <= 0 and all(context.atom_range(a)[0] >= 0 for a in m) else ()
+
+
+def _factors_of_tiles(context: Context, count: Linear) -> tuple[Expr, ...]:
+    """The same of an iteration count that may be one of tiles: ⌊a · b / 4⌋ ≥ 1 only where a · b ≥ 4."""
+    match list(count.terms.items()):
+        case [((Op(fn="floordiv", args=(a, Const(value=int() as d))),), k)] if d > 0 and k > 0 and count.constant <= 0:
+            return _factors(context, context.linear(a).shifted(1 - d))
+    return _factors(context, count)
 
 
 def _ranged(lo: int, hi: int) -> Range:
