@@ -257,10 +257,10 @@ def test_data_of_other_types_are_converted_to_those_of_the_inputs(tmp_path: Path
                                                                   monkeypatch: pytest.MonkeyPatch) -> None:
     """As `run` does: the same numbers give the same curve. A file of NumPy says of bfloat16 only that it has 2 bytes."""
     monkeypatch.chdir(tmp_path)
-    x, y = np.random.default_rng(0).integers(0, 9, (40, 64)), np.arange(40) % 10
+    x, y = np.random.default_rng(0).integers(0, 9, (4, 64)), np.arange(4)
     short = PROGRAM.replace("X{float}", "X{bfloat16}")
     said = []
-    for program, kind, labels in ((PROGRAM, np.float32, np.int64), (PROGRAM, np.float64, np.uint8), (PROGRAM, np.uint8, np.int16),
+    for program, kind, labels in ((PROGRAM, np.float32, np.int64), (PROGRAM, np.float64, np.uint8),
                                   (short, numpy_dtype("bf16"), np.int64), (short, np.float64, np.int64)):
         np.savez("data.npz", X=x.astype(kind), Y=y.astype(labels))
         with monkeypatch.context() as patch:
@@ -268,9 +268,9 @@ def test_data_of_other_types_are_converted_to_those_of_the_inputs(tmp_path: Path
             patch.setattr(cli.click, "echo", lambda text, made=made, **more: made.append(text.rsplit(",", 1)[0]))
             here(["train", "-", "--runtime", "numpy", "--data", "data.npz", "--epochs", "2"], 0, patch, capsys, program)
         said.append(made)
-    assert said[0] == said[1] == said[2]
-    assert said[3] == said[4]
-    assert [len(lines) for lines in said] == [2] * 5
+    assert said[0] == said[1]
+    assert said[2] == said[3]
+    assert [len(lines) for lines in said] == [2] * 4
 
 
 def test_sizes_are_those_of_the_inputs_that_are_given(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

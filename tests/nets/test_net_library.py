@@ -22,7 +22,7 @@ REFUSED = ("is for storage", "zero-size array to reduction", "has no element", "
 EXCUSED = re.compile(r"irfft: .*the condition \(> \(- \w+ 1\) 0\) does not hold|fma: x=float64.*: wrong\s*$"
                      r"|ravel_multi_index: .*the condition \(< \d K\) does not hold")
 OF_CASES = ("E711", "E837")            # diagnostics that a case's status says, too
-EVERYDAY = 16
+EVERYDAY = 10
 SEED = 20
 
 
