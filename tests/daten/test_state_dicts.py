@@ -36,15 +36,21 @@ WRONG = [({"first.bias": None}, "lacks first.bias"), ({"other": np.zeros(1)}, "h
          ({"second.bias": np.full(4, 1j)}, "of type float32, not complex128"), ({"second.bias": [None] * 4}, "of type float32, not object")]
 
 
+def refused(owner: nn.Module | optim.Optimizer, change: dict[str, Any], message: str) -> dict[str, Any]:
+    """Give it another state with such a change, where None leaves a name out. Its own state, which is still that of before."""
+    before = owner.state_dict()
+    state = {name: array + 1 for name, array in before.items()} | change
+    with pytest.raises(ValueError, match=message):
+        owner.load_state_dict({name: value for name, value in state.items() if value is not None})
+    for name, array in owner.state_dict().items():
+        np.testing.assert_array_equal(array, before[name])
+    return before
+
+
 @pytest.mark.parametrize(("change", "message"), WRONG)
 def test_a_state_that_does_not_fit_changes_nothing(change: dict[str, Any], message: str) -> None:
     net = Tied()
-    before = net.state_dict()
-    state = {name: array + 1 for name, array in before.items()} | change
-    with pytest.raises(ValueError, match=message):
-        net.load_state_dict({name: value for name, value in state.items() if value is not None})
-    for name, array in net.state_dict().items():
-        np.testing.assert_array_equal(array, before[name])
+    before = refused(net, change, message)
     net.load_state_dict({name: (array + 1).tolist() for name, array in before.items()})
     assert net.state_dict()["first.bias"].tolist() == (before["first.bias"] + 1).tolist()
 
@@ -54,10 +60,4 @@ def test_a_state_that_does_not_fit_changes_nothing(change: dict[str, Any], messa
     ({"steps": np.array([1, 2])}, "an integer from 0 on"), ({"0.0": [1.0]}, r"of other parameters: 0.0 has the shape \(4, 4\), not \(1,\)"),
     ({"2.1": np.full(4, 1j)}, "2.1 has elements of type float32, not complex128"), ({"3.0": np.zeros(4)}, "of other parameters")])
 def test_a_state_of_an_optimizer_that_does_not_fit_changes_nothing(change: dict[str, Any], message: str) -> None:
-    optimizer = optim.Adam(Tied().parameters())
-    before = optimizer.state_dict()
-    state = {name: array + 1 for name, array in before.items()} | change
-    with pytest.raises(ValueError, match=message):
-        optimizer.load_state_dict({name: value for name, value in state.items() if value is not None})
-    for name, array in optimizer.state_dict().items():
-        np.testing.assert_array_equal(array, before[name])
+    refused(optim.Adam(Tied().parameters()), change, message)

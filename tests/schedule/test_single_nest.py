@@ -64,7 +64,15 @@ INTEGER = """(local c i64 () register) (setf (aref c) 0)
   (for j 0 N 1 serial (if (< j n) ((setf (aref v j) 1.0))))"""
 
 
-def test_a_nest_whose_bounds_another_one_computes_is_not_apart() -> None:
-    made = program(INTEGER)
+# An integer is a fact also where it is made of floats.
+CAST = """(local c f32 () register) (setf (aref c) 0.0)
+  (for i 0 M 1 serial (incf (aref c) (aref X i 0)))
+  (let n i64 (cast i64 (aref c)))
+  (for j 0 N 1 serial (if (< j n) ((setf (aref v j) 1.0))))"""
+
+
+@pytest.mark.parametrize("statements", [INTEGER, CAST])
+def test_a_nest_whose_bounds_another_one_computes_is_not_apart(statements: str) -> None:
+    made = program(statements)
     assert apart(made, "i") is not None
     assert apart(made, "j") is None

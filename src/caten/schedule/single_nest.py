@@ -117,7 +117,7 @@ def _apart(program: LoopProgram, kernel: Kernel, path: tuple[Level, ...], name: 
     changed = _changed(path)
     path = _without_unneeded(path, changed)
     known = frozenset().union(*[reads(stmt) | writes(stmt) for level in path for stmt in level.kept
-                                if not _is_number(stmt)],
+                                if not _is_no_fact(stmt)],
                               *[reads(stmt.cond) for level in path if isinstance(stmt := level.stmts[level.last], If)])
     body: tuple[Stmt, ...] = ()
     for level in reversed(path):
@@ -133,8 +133,8 @@ def _apart(program: LoopProgram, kernel: Kernel, path: tuple[Level, ...], name: 
     return Apart(LoopProgram(program.name, (*clauses, taken)), program, kernel, path, name, others)
 
 
-def _is_number(stmt: Stmt) -> bool:
-    """Does a statement only name or store floats, or declare an array?"""
+def _is_no_fact(stmt: Stmt) -> bool:
+    """Does a statement say nothing of integers: does it only name or store floats, or declare an array?"""
     match stmt:
         case Local():
             return True
@@ -143,7 +143,7 @@ def _is_number(stmt: Stmt) -> bool:
         case Setf(ref) | Incf(ref) | Transpose(ref):
             return is_float(ref.dtype)
         case If(then=then, otherwise=otherwise):
-            return all(map(_is_number, (*then, *otherwise)))
+            return all(map(_is_no_fact, (*then, *otherwise)))
     return False
 
 
@@ -159,7 +159,7 @@ def _without_unneeded(path: tuple[Level, ...], changed: frozenset[str]) -> tuple
                             for part in (*level.stmts[level.first:level.last], *around,
                                          *level.stmts[level.last + 1:level.end])])
         for before in reversed(level.kept):
-            if not _is_number(before) or (used & _named(before) and not writes(before) & changed):
+            if not _is_no_fact(before) or (used & _named(before) and not writes(before) & changed):
                 kept.append(before)
                 used = used.union(before.variables, reads(before))
         found.append(replace(level, kept=tuple(reversed(kept))))
