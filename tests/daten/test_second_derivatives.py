@@ -228,7 +228,7 @@ def layer(name: str, steps: int, batch: int, inputs: int, width: int) -> list[np
                  *[(gates * width,)] * biases, *[(batch, width)] * states)
 
 
-@pytest.mark.slice(5)
+@pytest.mark.slice(6)
 @pytest.mark.parametrize("name", ["rnn", "gru", "lstm"])
 @pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (3, 1, 1, 1)])
 def test_recurrent_layers(name: str, sizes: tuple[int, int, int, int]) -> None:
