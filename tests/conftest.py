@@ -17,15 +17,15 @@ from typing import Any
 
 import pytest
 
-from caten import api, cores
+from caten import api, api_runs, cores
 from caten.collector import COLLECTIONS
 from caten.functions.op_function import op
-from caten.runtime import discover
-from caten.runtime.protocol import Runtime
+from caten.runtime import discover, library_cache, zig
+from caten.runtime.protocol import Host, Runtime
 from daten import settings
 
-OF_VALUES = frozenset(("daten", "frontend", "functions", "gradients", "ops", "tensor"))
-OF_BEHAVIOUR = frozenset(("cli", "compat", "graphs", "kernels", "loop", "runtime", "schedule", "testing"))     # and the files of no folder
+OF_VALUES = frozenset(("daten", "frontend", "functions", "gradients", "ops", "tensor", "testing"))
+OF_BEHAVIOUR = frozenset(("cli", "compat", "conformance", "graphs", "kernels", "loop", "runtime", "schedule"))     # and the files of no folder
 QUICK = frozenset(("core", "frontend", "loop", "schedule", "tensor"))         # the folders of `make quick`
 REFUSES = {"compilers": False}          # may the test that runs not start a host compiler?
 COMPILERS = frozenset(("cc", "gcc", "clang", "zig", "c++", "g++", "nvcc"))
@@ -38,8 +38,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Programs under test start in half the time when they find their byte code; it goes into pytest's cache, whatever the environment says. So does
-    the library that the embedded clang builds for itself."""
+    """Programs under test start in half the time when they find their byte code; it goes into pytest's cache, whatever the environment says. The
+    library that the embedded clang builds for itself, which takes minutes for all targets, stays in the user's cache: every checkout finds it."""
     gc.set_threshold(*COLLECTIONS)
     sys.addaudithook(refuse_compilers)
     if "PYTEST_XDIST_WORKER" in os.environ:        # the other cores have workers of their own, which processes that help one would only delay
@@ -48,7 +48,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if (cache := getattr(config, "cache", None)) is not None:                # None: -p no:cacheprovider
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = str(cache.mkdir("bytecode"))
-        os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(cache.mkdir("compiler")))       # else every new cache has its own, at some seconds each
+    if zig.OWN_LIBRARY not in os.environ:
+        host = Host(cache=library_cache.default_directory(os.environ.get("CATEN_CACHE_DIR")))
+        os.environ[zig.OWN_LIBRARY] = zig.surroundings(host, Path())[zig.OWN_LIBRARY]
 
 
 @pytest.fixture
@@ -126,9 +128,11 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
             for kind in host_runtimes():
                 patch.setattr(kind, "config", {**kind.config, "OPT": replace(kind.config["OPT"], default=0)})
             if folder in OF_VALUES and item.get_closest_marker("scheduled") is None:
-                given = [p for p in signature(api.compile).parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD and p.default is not p.empty]
-                patch.setattr(api.compile, "__defaults__", tuple([1 if p.name == "opt" else p.default for p in given]))
+                for function in (api.compile, api_runs.test):
+                    given = [p for p in signature(function).parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD and p.default is not p.empty]
+                    patch.setattr(function, "__defaults__", tuple([1 if p.name == "opt" else p.default for p in given]))
                 patch.setitem(op.__kwdefaults__, "opt", 1)
+                patch.setattr(settings, "options_of", lambda name, **given: api.options_of(name, **{"opt": 1, **given}))
                 patch.setattr(settings, "_CURRENT", [replace(settings.options(), opt=1)])
         return (yield)
 

@@ -11,7 +11,11 @@ import pytest
 import caten
 
 FUNCTIONS = [value for name, value in vars(idioms).items() if name.endswith("_of")]
-with_gcc = caten.op(runtime="gcc")
+
+
+def with_gcc(function: Callable[..., Any]) -> caten.OpFunction:
+    """Made in a test, whose level it has."""
+    return caten.op(function, runtime="gcc")
 
 
 def arguments() -> list[np.ndarray]:

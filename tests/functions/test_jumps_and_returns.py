@@ -9,7 +9,10 @@ import pytest
 
 import caten
 
-with_gcc = caten.op(runtime="gcc")
+
+def with_gcc(function: Callable[..., Any]) -> caten.OpFunction:
+    """Made in a test, whose level it has."""
+    return caten.op(function, runtime="gcc")
 
 
 def breaks_and_continues(x, A):

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -13,9 +14,13 @@ import caten
 from caten.core.dtypes import DTYPES
 from caten.errors import CatenError
 
-with_gcc = caten.op(runtime="gcc")
 TYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "complex64", "complex128")
 PAIRS = [(a, b) for a, b in itertools.permutations(TYPES, 2) if {a, b} not in [{"uint64", t} for t in ("int8", "int16", "int32", "int64")]]
+
+
+def with_gcc(function: Callable[..., Any]) -> caten.OpFunction:
+    """Made in a test, whose level it has."""
+    return caten.op(function, runtime="gcc")
 
 
 def product(x, y):
