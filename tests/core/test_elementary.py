@@ -154,13 +154,13 @@ def test_results_of_zero_are_not_the_underflow_of_an_operation(fn: str, a: Arith
 
 
 @pytest.mark.parametrize(("fn", "a"), PARTS)
-def test_a_form_for_a_part_of_the_numbers_gives_the_same_bits_there(fn: str, a: Arithmetic) -> None:
+def test_a_form_for_a_part_of_the_numbers_gives_the_same_bits_there(fn: str, a: Arithmetic, nightly: bool) -> None:
     x = points(a.dtype)
-    x = np.concatenate([x, np.linspace(-120, 1, 5001).astype(x.dtype)])
+    x = np.concatenate([x, np.linspace(-120, 1, 5001 if nightly else 1001).astype(x.dtype)])
     if fn == "exp_of_nonpositive":
         x = x[~(x > 0)]
     got, whole = compute(expanded(fn, a), {"x": x}), compute(expanded("exp", a), {"x": np.minimum(x, 0)})
-    assert len(x) > 4000
+    assert len(x) > (4000 if nightly else 1000)
     assert np.array_equal(got, whole, equal_nan=True)
 
 

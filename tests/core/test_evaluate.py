@@ -38,9 +38,9 @@ def test_every_row_gives_its_result_type_on_every_element_type_it_accepts(fn: st
 
 @pytest.mark.parametrize("dtype", ["i8", "u8", "i64", "u64", "bool"])
 @pytest.mark.slow
-def test_folding_agrees_with_evaluation(dtype: str) -> None:
+def test_folding_agrees_with_evaluation(dtype: str, nightly: bool) -> None:
     d = DTYPES[dtype]
-    span = range(d.least, d.greatest + 1) if d.bits == 8 else [d.least, d.least + 1, d.greatest, d.greatest - 1, 0, 1, 2, 3, 7, 63, 64, 1 << 40]
+    span = range(d.least, d.greatest + 1)[::1 if nightly else 5] if d.bits == 8 else [d.least, d.least + 1, d.greatest, d.greatest - 1, 0, 1, 2, 3, 7, 63, 64, 1 << 40]
     numbers = np.array(list(span), d.numpy)
     x, y = (a.ravel() for a in np.meshgrid(numbers, numbers))
     for fn, row in OPERATORS.items():

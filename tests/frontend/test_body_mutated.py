@@ -55,7 +55,8 @@ def test_mutated_bodies(nightly: bool) -> None:
         "1", "2.5", "nil", "t", "inf", "1e400", "99999999999999999999", '"x"', "let", "set", "int8"})
     accepted = refused = 0
     diagnostics: list[Diagnostic] = []
-    for _ in range(30_000 if nightly else 2500):
+    count = 30_000 if nightly else 1500
+    for _ in range(count):
         code = mutated(rng.choice(BODIES), words, rng)
         try:
             op = program(code)
@@ -67,5 +68,5 @@ def test_mutated_bodies(nightly: bool) -> None:
             verify(op)                     # every operand has the type that it must have
             assert resolve(read(show(op))[0]) is op, code
     assert all(d.place is not None and d.code < "E48" for d in diagnostics)
-    assert accepted > 100
-    assert refused > 1000
+    assert accepted > count // 25
+    assert refused > 2 * count // 5

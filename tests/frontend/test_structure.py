@@ -68,7 +68,8 @@ def test_places_and_words_are_no_part_of_it() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sample", ["gemm", "softmax", "histogram"])
+@pytest.mark.slice(2)
+@pytest.mark.parametrize("sample", ["softmax", "gemm", "histogram"])
 def test_no_code_comes_of_what_is_no_part_of_it(sample: str) -> None:
     found, = operators(SAMPLES[0].with_name(f"{sample}.toml"))
     bare = found.without(*NO_PART)

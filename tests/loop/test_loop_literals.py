@@ -60,9 +60,9 @@ def refused(body: str, opt: int) -> str:
 @pytest.mark.slow
 def test_checked_accesses_under_conditions_are_verified(opt: int, nightly: bool) -> None:
     """E400, an access that is outside whenever it runs, is drawn, too."""
-    codes = [refused(choice(random.Random(seed)), opt) for seed in range(150 if nightly else 8)]
+    codes = [refused(choice(random.Random(seed)), opt) for seed in range(150 if nightly else 5)]
     assert set(codes) <= {"", "E400"}, [(n, code) for n, code in enumerate(codes) if code not in ("", "E400")]
-    assert codes.count("") > 5
+    assert codes.count("") > len(codes) // 2
 
 
 @pytest.mark.parametrize("body", [

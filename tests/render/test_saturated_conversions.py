@@ -31,7 +31,8 @@ def saturated(x: np.ndarray, dtype: str) -> np.ndarray:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("runtime", "march"), [("clang", "native"), ("gcc", "native"), ("gcc", "x86-64-v3"), pytest.param("clang", "x86-64", marks=pytest.mark.nightly)])
+@pytest.mark.slice(2)
+@pytest.mark.parametrize(("runtime", "march"), [("clang", "native"), ("gcc", "native"), ("gcc", "x86-64-v3"), ("clang", "x86-64")])
 def test_vectors_are_converted_as_numbers(runtime: str, march: str) -> None:
     kernels = caten.compile(SPEC, runtime=runtime, config={"MARCH": march, "OPT": 2})
     for f, kind in FLOATS.items():

@@ -40,6 +40,7 @@ def test_what_else_a_mask_says_stays() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("runtime", ["clang", "gcc"])
 def test_shifts_around_the_edges(runtime: str) -> None:
     def heat(u: Any) -> Any:

@@ -76,7 +76,7 @@ def test_gcc_widens_and_narrows_by_one_instruction() -> None:
     assert gnu_conversion("f32", "f64", 8) is None
 
 
-@pytest.mark.slice(5)
+@pytest.mark.slice(10)
 @pytest.mark.parametrize("runtime", ["clang", "gcc"])
 @pytest.mark.parametrize("march", MARCHES)
 def test_division_by_constants(runtime: str, march: str) -> None:
@@ -105,6 +105,7 @@ code = """return {", ".join(results)}"""
         np.testing.assert_array_equal(found, eval(text, {f"x_{t}": x for t, x in given.items()}), err_msg=text)
 
 
+@pytest.mark.slice(5)
 @pytest.mark.parametrize("runtime", ["clang", "gcc"])
 @pytest.mark.parametrize("march", MARCHES)
 def test_comparisons_and_shuffles_of_vectors_wider_than_a_register(runtime: str, march: str) -> None:

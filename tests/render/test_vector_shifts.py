@@ -19,6 +19,7 @@ code = """return {", ".join(f"x_{t} << k_{t}, x_{t} >> k_{t}" for t in TYPES)}""
 '''
 
 
+@pytest.mark.slice(3)
 @pytest.mark.parametrize("runtime", ["clang", "gcc"])
 @pytest.mark.parametrize("march", ["x86-64-v2", "native"])
 def test_each_lane_by_its_own_number_of_bits(runtime: str, march: str) -> None:

@@ -64,7 +64,7 @@ def calls(text: str) -> int:
                          ids=lambda f: f.__name__)
 @pytest.mark.slow
 def test_many_nests_cost_what_they_cost_by_themselves(family: Callable[[int], Nest], nightly: bool) -> None:
-    count = (100 if nightly else 2) if family is products else 300 if nightly else 20
+    count = (100 if nightly else 2) if family is products else 300 if nightly else 10
     calls(program([family(9000)]))                                # what only the first one needs
     alone = calls(program([family(9001)]))
     assert calls(program([family(n) for n in range(count)])) < 1.2 * count * alone

@@ -89,7 +89,7 @@ def condition_on_the_result(rng: random.Random) -> str:
 @pytest.mark.parametrize("family", [pooling, in_place, convolution, condition_on_the_result], ids=lambda f: f.__name__)
 @pytest.mark.slow
 def test_hard_specs_are_scheduled_soon(family: object, nightly: bool) -> None:
-    for seed in range(150 if nightly else 6):
+    for seed in range(150 if nightly else 3):
         text = family(random.Random(seed))  # type: ignore[operator]
         started = time.process_time()
         for program in loading.load_programs(SpecText(f"seed {seed}", text), OPTIONS):
@@ -173,7 +173,7 @@ def test_large_specs_are_scheduled_as_vectors_in_time_that_grows_with_them(famil
                                                                            nightly: bool) -> None:
     scheduled(family(8))                                         # what only the first one needs
     small, large = (1000, 10_000) if nightly and family in (nested, whole, shared,
-                                                            summed) else (40, 160) if family is nests else (100, 600)
+                                                            summed) else (40, 160) if family is nests else (100, 400)
     few, (program, many) = scheduled(family(small))[1], scheduled(family(large))
     for _ in range(2):                                           # measured again where something else took the time
         if many < 2 * (large / small) * few:

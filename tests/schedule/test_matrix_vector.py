@@ -158,6 +158,7 @@ def test_kept_scores_are_computed_several_at_once() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("width", [64, 48, 20])
 def test_attention_of_one_query(width: int) -> None:
     draw = np.random.default_rng(1)

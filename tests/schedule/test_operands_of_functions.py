@@ -51,7 +51,7 @@ code = "{code}"
 
 # in registers, elements that share a byte are not transposed
 @pytest.mark.slow
-@pytest.mark.slice(3)
+@pytest.mark.slice(4)
 @pytest.mark.parametrize("spec", [
     in_python('"x{float}[M K]", "W{int4}[K N]"', "y{float}[M N]", "return x @ W.astype(np.float32)"),
     in_python('"x{float}[M K]", "W{uint4}[N K]"', "y{float}[M N]", "return x @ W.T.astype(np.float32)"),

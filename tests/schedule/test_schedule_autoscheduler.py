@@ -355,7 +355,7 @@ def test_every_order_and_transposition_of_a_product_is_tiled(order: str, operand
     assert any(v.mask for v in vectors(after)) == bool(COPIES[operands])
 
 
-@pytest.mark.slice(2)
+@pytest.mark.slice(4)
 @pytest.mark.parametrize("operands", OPERANDS)
 @pytest.mark.slow
 def test_a_tiled_product_means_the_same(operands: str) -> None:
@@ -401,7 +401,7 @@ def test_a_batched_product_threads_over_the_batch() -> None:
                 ((2, 7, 17, 3), (0, 1, 1, 1), (2, 12, 32, 5), (2, 9, 37, 4), (3, 8, 24, 1), (2, 3, 7, 0)))
 
 
-@pytest.mark.slice(2)
+@pytest.mark.slice(3)
 @pytest.mark.parametrize("machine", [AVX2, AVX512, NEON])
 @pytest.mark.parametrize("operands", ["A[i p] B[p j]", "A[i p] B[j p]"])
 @pytest.mark.slow
@@ -416,7 +416,7 @@ def test_few_columns_are_dot_products(operands: str, machine: str) -> None:
                 ((3, 1, 57), (2, 1, 16), (2, 3, 24), (7, 2, 7), (1, 1, 0), (26, 7, 50), (25, 6, 48), (24, 13, 49)))
 
 
-@pytest.mark.slice(2)
+@pytest.mark.slice(4)
 @pytest.mark.parametrize("operands", OPERANDS)
 @pytest.mark.slow
 def test_small_operands_are_read_where_they_lie(operands: str) -> None:
@@ -425,7 +425,8 @@ def test_small_operands_are_read_where_they_lie(operands: str) -> None:
     assert_same(before, scheduled(before), ((12, 70, 3), (8, 32, 5), (11, 65, 2), (3, 16, 4), (1, 129, 3), (23, 17, 2)))
 
 
-@pytest.mark.parametrize("machine", ["x86_64_v3 32 16 (128 2048) true", "x86_64_v4 64 32 (128 2048) true () true"])
+@pytest.mark.slice(2)
+@pytest.mark.parametrize("machine", ["x86_64_v4 64 32 (128 2048) true () true", "x86_64_v3 32 16 (128 2048) true"])
 @pytest.mark.slow
 def test_weights_along_the_sum_are_read_once_for_several_rows(machine: str) -> None:
     """Dot products: tiles of each height, single rows, and a column that fills no tile."""

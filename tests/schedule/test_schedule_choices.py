@@ -51,7 +51,7 @@ def test_without_choices_the_schedule_is_that_of_the_recipes(sample: str) -> Non
                            ()) is autoscheduler.recommended(before)
 
 
-@pytest.mark.slice(6)
+@pytest.mark.slice(7)
 @pytest.mark.parametrize(("sample", "hole"), [
     ("gemm", "gemm.rows"), ("gemm", "gemm.vectors"), ("gemm", "gemm.depth"), ("gemm", "narrow.rows"),
                                               ("axpy", "maps.vectors"),

@@ -75,7 +75,7 @@ def taken(node: LoopProgram) -> Schedule:
 @pytest.mark.slow
 def test_windows_mean_the_same(machine: str, dtype: str, stride: int, dilation: int, nightly: bool) -> None:
     before = windows(machine, dtype, stride, dilation)
-    assert_same(before, scheduled(before), SIZES if nightly or dtype == "f64" else [s for s in SIZES if s != LARGEST])
+    assert_same(before, scheduled(before), SIZES if nightly else [s for s in SIZES if s != LARGEST][::2])
 
 
 def test_a_line_means_the_same() -> None:
@@ -92,7 +92,7 @@ def test_a_step_that_is_not_known_has_copies_that_are_vectors(nightly: bool) -> 
     reads = {v.count for loop in loops_in(after) if loop.name.endswith(("_1", "_2"))
              for v in loop.unique() if isinstance(v, Vref) and v.buffer == "X"}
     assert reads == {8, 16, 32}
-    assert_same(before, after, SIZES if nightly else ((1, 1, 1, 1, 1), (9, 2, 4, 9, 3), (2, 2, 5, 18, 2), (2, 1, 3, 18, 1)))
+    assert_same(before, after, SIZES if nightly else ((9, 2, 4, 9, 3), (2, 2, 5, 18, 2), (2, 1, 3, 18, 1)))
 
 
 @pytest.mark.slow
@@ -131,7 +131,7 @@ MANY = ((32, 33, 3, 7, 1), (40, 32, 1, 14, 1), (32, 70, 2, 7, 1))               
 FEW = ((32, 12, 2, 7, 1), (33, 12, 1, 9, 1))
 
 
-@pytest.mark.slice(2)
+@pytest.mark.slice(3)
 @pytest.mark.parametrize(("machine", "dtype"), [("avx512", "f32"), ("avx512", "f64"), ("neon", "f32")])
 @pytest.mark.slow
 def test_the_vectors_are_filters_where_pixels_would_leave_lanes_empty(machine: str, dtype: str, nightly: bool) -> None:
@@ -157,7 +157,8 @@ def show_condition(cond: object) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("code", ["conv2d(X, F)", "conv2d(X, F, padding=(1, 1), stride=(2, 2))"])
+@pytest.mark.slice(2)
+@pytest.mark.parametrize("code", ["conv2d(X, F, padding=(1, 1), stride=(2, 2))", "conv2d(X, F)"])
 def test_extents_that_follow_from_sizes_choose_plans_as_sizes_do(code: str) -> None:
     """H - 2 and (H + 1) // 2 are known before the nest; a halo is read as far as the last pixel needs it."""
     made = of_spec(code)
@@ -251,7 +252,7 @@ def test_conditions_of_direct_convolutions_are_of_one_size_each(machine: str, fi
     assert all(sum(size in cond for size in "MCHW") == 1 for cond in conds), conds
 
 
-@pytest.mark.slice(3)
+@pytest.mark.slice(4)
 @pytest.mark.slow
 @pytest.mark.parametrize(("threads", "images", "filters", "weight"), [(False, 5, 32, np.inf), (True, 1, 130, 1.0)])
 @pytest.mark.parametrize("code", ["np.maximum(conv2d(X, F, padding=(1, 1)) + b[:, None, None], 0)", "conv2d(X, F, padding=(1, 1))"])
@@ -296,7 +297,7 @@ def of_spec(code: str, opt: int = 2, **config: str) -> LoopProgram:
 
 
 @pytest.mark.slow
-def test_edges_that_are_set_are_vectors_and_those_that_add_are_not() -> None:
+def test_edges_that_are_set_are_vectors_and_those_that_add_are_not(nightly: bool) -> None:
     """A load under a mask would wait for the store under a mask before it."""
     made = of_spec("conv2d(X, F, padding=(1, 1))")
     stores = [n for n in made.unique() if isinstance(n, Setf) and isinstance(n.ref, Vref) and n.ref.buffer == "Y"]
@@ -305,7 +306,7 @@ def test_edges_that_are_set_are_vectors_and_those_that_add_are_not() -> None:
     assert added
     assert not any(n.ref.mask for n in added if isinstance(n.ref, Vref))
     assert any(isinstance(n, Incf) and isinstance(n.ref, Aref) and n.ref.buffer == "Y" for n in made.unique())
-    for sizes in ((1, 3, 5, 7, 9), (2, 33, 4, 9, 3), (1, 1, 17, 18, 8)):
+    for sizes in ((1, 3, 5, 7, 9), (2, 33, 4, 9, 3), (1, 1, 17, 18, 8)) if nightly else ((1, 33, 4, 9, 3), (1, 1, 5, 18, 8)):
         n, c, h, w, o = sizes
         given = {"N": n, "C": c, "H": h, "W": w, "O": o}
         rng = np.random.default_rng(1)
@@ -337,14 +338,14 @@ def test_the_lines_of_the_result_are_shared_by_threads() -> None:
 
 
 @pytest.mark.slow
-def test_many_filters_of_few_pixels_are_shared_by_threads() -> None:
+def test_many_filters_of_few_pixels_are_shared_by_threads(nightly: bool) -> None:
     alone = windows("avx512")
     target = alone.first(Target)
     assert target is not None
     before = alone.without(Target).adding(target.replace(machine=target.machine.replace(threads=True)))
     after = scheduled(before)
     assert [loop.name for loop in loops_in(after) if loop.mark == "parallel" and loop.name.startswith("oo")] == ["ooo"]
-    assert_same(before, after, ((130, 2, 2, 3, 1), (128, 1, 3, 9, 1)))
+    assert_same(before, after, ((130, 2, 2, 3, 1), (128, 1, 3, 9, 1)) if nightly else ((130, 2, 1, 3, 1),))
 
 
 def test_threads_share_the_tiles_of_all_images_of_a_pointwise_convolution() -> None:
@@ -375,6 +376,7 @@ def test_what_is_not_finite_gives_what_it_gave(value: float, place: str) -> None
     assert np.array_equal(results[0], results[1], equal_nan=True)
 
 
+@pytest.mark.slice(3)
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.slow
 def test_windows_of_one_place_have_a_nest_of_their_own(machine: str) -> None:
@@ -414,6 +416,7 @@ def places(machine: str, stride: int, guard: str = "") -> LoopProgram:
  (buffer F i32 (M C) (0 1) in) (buffer Y i32 (M H W) (0 1 2) inout)""", MACHINES[machine])
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.slow
 def test_the_tiles_of_small_pictures_are_of_several_lines(machine: str) -> None:

@@ -83,10 +83,11 @@ def test_scatters_are_those_of_numpy(opt: int, omp: str, tool: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly                      # by day that of tests/tensor/test_scatter_lowering.py
 def test_the_number_of_threads_changes_no_bit(tool: Any) -> None:
     tool("gcc")
     code = ("import hashlib, caten, test_schedule_scatters as t; "
-            "s = caten.compile(t.SPEC, runtime='gcc', config={'OMP': '1'}); "
+            "s = caten.compile(t.SPEC, runtime='gcc', config={'OMP': '1', 'OPT': '0'}); "
             "print(hashlib.sha256(s(*t.arguments(2000, 500, 9))[0].tobytes()).hexdigest())")
     found = {subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=os.path.dirname(__file__),
                             env={**os.environ, "OMP_NUM_THREADS": n}).stdout for n in ("1", "2")}

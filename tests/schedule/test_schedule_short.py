@@ -161,6 +161,7 @@ def test_a_batch_of_rows_times_one_matrix_is_one_product(nightly: bool) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.slice(2)
 @pytest.mark.parametrize(("left", "right"), [("p i", "p j"), ("i p", "j p")])
 def test_a_product_of_an_array_with_its_transpose_is_packed(left: str, right: str) -> None:
     """Each operand by itself: the other one is read in another way."""

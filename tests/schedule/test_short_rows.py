@@ -58,6 +58,7 @@ def functions_of_scalars(made: LoopProgram, fn: str) -> int:
     return sum(isinstance(n, Op) and n.fn == fn and not any(isinstance(m, Vref) for m in n.walk()) for n in made.unique())
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("length", ["16", "20", "100"])
 @pytest.mark.parametrize(("body", "fn"), [(SOFTMAX, "exp"), (LAYERNORM, ""), (VARIANCE, "")], ids=["softmax", "layernorm", "variance"])
 def test_rows_of_known_length_are_worked_on_together(body: str, fn: str, length: str) -> None:

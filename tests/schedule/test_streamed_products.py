@@ -28,7 +28,7 @@ def spec(dtype: str, along_rows: bool, value: str) -> str:
     return BODY % (dtype, "M K", "<1 0>" if along_rows else "", dtype, dtype, value)
 
 
-@pytest.mark.slice(2)
+@pytest.mark.slice(4)
 @pytest.mark.parametrize(("dtype", "along_rows", "value", "config"), [
     ("float32", False, "A @ B", {}), ("float32", False, "A @ B", {"OMP": "1"}), ("float64", False, "A @ B", {}),
     ("float32", True, "A @ B", {}), ("float32", False, "np.tanh(A @ B) + 1", {}), ("float32", False, "A @ B", {"MARCH": "x86_64_v3"}),
@@ -45,7 +45,7 @@ def test_products_are_those_of_numpy(dtype: str, along_rows: bool, value: str, c
 
 
 @pytest.mark.slow
-@pytest.mark.slice(2)
+@pytest.mark.slice(3)
 @pytest.mark.parametrize(("dtype", "value", "march"), [
     ("float32", "A @ B", "x86_64_v4"), ("float64", "A @ B", "x86_64_v4"), ("float32", "np.tanh(A @ B) + 1", "x86_64_v3")])
 def test_the_next_rows_are_prefetched(dtype: str, value: str, march: str) -> None:

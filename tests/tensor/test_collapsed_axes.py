@@ -105,7 +105,7 @@ def test_ranks_have_one_structure(of: tuple[str, str, str], one: str, other: str
 def test_operators_of_the_library_have_the_same_values(seed: int, nightly: bool) -> None:
     compared, fewer = 0, 0
     entries = [e for e in library_instances.operators(library.entries()) if "~" in " ".join(e.table["inputs"])]
-    for entry in entries if nightly else random.Random(seed).sample(entries, 15):
+    for entry in entries if nightly else random.Random(seed).sample(entries, 8):
         draw = random.Random(f"{seed} {entry.name}")
         for _ in range(3):
             instance, sizes = library_instances._case(entry.name, entry.table, draw)
@@ -123,7 +123,7 @@ def test_operators_of_the_library_have_the_same_values(seed: int, nightly: bool)
             compared += 1
             fewer += any(len(group) > 1 for group in groups.values())
             agree(found, made, groups, known, draw.randrange(1 << 30), f"{entry.name}: {instance}, {sizes}")
-    assert compared > (150 if nightly else 8)
+    assert compared > (150 if nightly else 5)
     assert fewer > compared // 4
 
 

@@ -132,6 +132,7 @@ def together(opt: int, threads: str) -> list[Any]:
 
 
 @pytest.mark.slow
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("name", OPERATORS)
 def test_the_numbers_of_the_loops_as_written(name: str, threads: str) -> None:

@@ -173,7 +173,8 @@ PICKED = {
 }
 
 
-@pytest.mark.parametrize("opt", [0, 1, 2])
+@pytest.mark.slice(5)
+@pytest.mark.parametrize("opt", [2, 1, 0])
 @pytest.mark.parametrize("row", ["np.exp(X)", "X + X.sum(axis=1, keepdims=True)"])
 @pytest.mark.parametrize("picked", PICKED)
 def test_rows_are_read_at_indices_that_they_compute(picked: str, row: str, opt: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,13 +123,14 @@ def test_a_histogram_on_threads(n: int, tool: Callable[[str], str]) -> None:
 
 def on_threads(spec: str, arguments: str, count: str) -> str:
     """The bits of the results of a spec of this file, in a process with so many threads."""
-    code = (f"import caten, hashlib, test_scatter_lowering as t; made = caten.compile({spec}, runtime='gcc', config={{'OMP': '1'}})({arguments}); "
+    code = (f"import caten, hashlib, test_scatter_lowering as t; made = caten.compile({spec}, runtime='gcc', config={{'OMP': '1', 'OPT': '0'}})({arguments}); "
             "print([hashlib.sha256(a.tobytes()).hexdigest() for a in (made if isinstance(made, tuple) else (made,))])")
     return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=os.path.dirname(__file__),
                           env={**os.environ, "OMP_NUM_THREADS": count}).stdout
 
 
 @pytest.mark.slow
+@pytest.mark.nightly                      # by day with checks
 def test_the_number_of_threads_changes_no_bit(tool: Callable[[str], str]) -> None:
     tool("gcc")
     assert on_threads("t.SPEC", "*t.arguments(50000)", "1") == on_threads("t.SPEC", "*t.arguments(50000)", "2")
