@@ -73,6 +73,7 @@ def needs_openmp() -> None:
         pytest.skip(str(missing))
 
 
+@pytest.mark.nightly                      # by day random specs, the kernels of tests/tensor and the libraries of tests/acceptance tell
 def test_threads_change_no_bit_and_there_are_several(tmp_path: Path, nightly: bool) -> None:
     needs_openmp()
     counts = (1, 2, 4) if nightly else (1, 4)

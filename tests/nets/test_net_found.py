@@ -61,7 +61,8 @@ def divided(fn: str, wide: str, seed: int) -> RandomSpec:
 
 def test_a_division_that_some_elements_of_a_row_make_is_made_for_them(tmp_path: Path, nightly: bool) -> None:
     """A C compiler that makes vectors of loops divided for the first element alone, and loaded from what it never computed."""
-    specs = [divided(fn, wide, seed) for seed in ((2, 3) if nightly else (2,)) for wide in ("i64", "i32") for fn in ("mod", "floordiv", "truncdiv", "truncmod")]
+    specs = [divided(fn, wide, seed) for seed in ((2, 3) if nightly else (2,)) for n, fn in enumerate(("mod", "floordiv", "truncdiv", "truncmod"))
+             for wide in (("i64", "i32") if nightly else ("i64", "i32")[n % 2:][:1])]
     assert not faults_in(specs, tmp_path, None, (0, 1))
 
 
@@ -75,7 +76,7 @@ def truncated(of: str, by: str, seed: int) -> RandomSpec:
 def test_a_float_that_was_an_integer_is_no_negative_zero(tool: Callable[[str], str], tmp_path: Path, nightly: bool) -> None:
     """A C compiler rounded towards zero in place of both conversions, and -0.5 became -0.0."""
     tool("gcc")
-    specs = [truncated(of, by, seed) for seed in ((3, 10) if nightly else (3,)) for of in ("f64", "f32", "f16") for by in ("i64", "i32", "i8", "u8", "u64")]
+    specs = [truncated(of, by, seed) for seed in ((3, 10) if nightly else (3,)) for of in ("f64", "f32", "f16") for by in ("i64", "i32", "i8", "u8", "u64")][::1 if nightly else 2]
     assert not faults_in(specs, tmp_path, None, (0, 1, 2, 3))
 
 
@@ -88,7 +89,7 @@ def correlated(dtype: str, seed: int) -> RandomSpec:
 
 
 @pytest.mark.slice(3)
-@pytest.mark.parametrize("dtype", ["f32", "f64", "c64"])
+@pytest.mark.parametrize("dtype", ["c64", "f32", "f64"])
 def test_sums_of_infinities_and_products_that_overflow(dtype: str, tmp_path: Path, nightly: bool) -> None:
     """Whether a product overflows depends on whether it is fused; an infinite part of a complex number says nothing of the other."""
     specs = [correlated(dtype, seed) for seed in ((10, 20, 30) if nightly else (10,))]

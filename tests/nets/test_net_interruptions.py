@@ -232,6 +232,7 @@ def test_one_that_goes_on_is_caught(tmp_path: Path) -> None:
     assert damaged(tmp_path / "run", {"out.so": b"whole"}) == ["out.so is half-written"]
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize(("code", "fault"), [
     ("raise SystemExit(7)", "exit code 7"), ("raise OSError", "Traceback"), ("subprocess.Popen(['sleep', '60'], start_new_session=True)", "processes left")])
 def test_a_wrong_end_is_caught(code: str, fault: str, tmp_path: Path) -> None:

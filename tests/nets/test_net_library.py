@@ -49,7 +49,7 @@ def test_random_instances_have_the_values_of_the_reference(tmp_path: Path, night
 def test_a_layout_of_the_arguments_changes_nothing(nightly: bool):
     draw, compared = random.Random(SEED), 0
     simple = [e for e in ENTRIES if e.family in ("arithmetic", "activations", "comparison", "normalisation", "reductions", "cumulative", "movement", "products")]
-    for entry in simple if nightly else draw.sample(simple, 14):
+    for entry in simple if nightly else draw.sample(simple, 9):
         arrays, attributes = library_instances.arguments(entry, draw)
         if not any(a.ndim for a in arrays):
             continue
@@ -65,7 +65,7 @@ def test_a_layout_of_the_arguments_changes_nothing(nightly: bool):
         for a, b in zip(*[x if isinstance(x, tuple) else (x,) for x in (expected, found)], strict=True):
             assert a.shape == b.shape
             assert a.tobytes() == b.tobytes() or np.allclose(a.astype(named("complex128")), b.astype(named("complex128")), rtol=1e-2, atol=1e-3, equal_nan=True), (entry.name, attributes)
-    assert compared >= 7
+    assert compared >= 5
 
 
 def relaid(array: np.ndarray, draw: random.Random) -> np.ndarray:

@@ -45,7 +45,7 @@ def refusals(entry: library.Entry, own: Options) -> Iterator[str]:
             yield f"{entry.name} {own.instances} {own.config}: {problem}"
 
 
-@pytest.mark.parametrize(("name", "instance", "march", "threads"), [pytest.param(*row, id=row[0], marks=[pytest.mark.nightly] if row[0] in LONG else []) for row in FOUND])
+@pytest.mark.parametrize(("name", "instance", "march", "threads"), [pytest.param(*row, id=row[0], marks=[pytest.mark.nightly] if row[0] in (*LONG, "matmul_int4") else []) for row in FOUND])
 def test_what_was_refused_once(name: str, instance: str, march: str, threads: str) -> None:
     of = (replace(read_instance(instance), of=name),) if instance else ()
     assert not [*refusals(ENTRIES[name], Options(config=(("MARCH", march), ("OMP", threads)), instances=of))]

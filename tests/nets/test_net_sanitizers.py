@@ -57,6 +57,7 @@ def library(programs: Sequence[Program], own: Options) -> compiler.Built:
     return compiler.Compilation([p.without(Target).adding(target) for p in programs], own).artifact()
 
 
+@pytest.mark.nightly                      # by day every second random spec is
 def test_samples_under_the_sanitizers(tool: Any, nightly: bool, tmp_path: Path) -> None:
     tool("gcc")
     for opt in (0, 2) if nightly else (2,):
