@@ -234,9 +234,9 @@ def test_scrambled_texts_hurt_no_reader(kind: str, tmp_path: Path, nightly: bool
 
 
 @pytest.mark.parametrize(("published", "good"), [(manifest.schema(), MANIFEST), (record.schema(), REPORT)], ids=["manifest", "report"])
-def test_our_checker_agrees_with_another_one(published: dict[str, Any], good: Any) -> None:
+def test_our_checker_agrees_with_another_one(published: dict[str, Any], good: Any, nightly: bool) -> None:
     judge = jsonschema.Draft202012Validator(published)
-    for variant in (good, *variants(good)):
+    for variant in (good, *list(variants(good))[::1 if nightly else 4]):
         if not any(isinstance(v, float) and v.is_integer() for v in _leaves(variant)):             # 1.0 is an integer to JSON Schema, and none to us
             assert (schemas.fault(variant, published) is None) == judge.is_valid(variant), (schemas.fault(variant, published), variant)
 

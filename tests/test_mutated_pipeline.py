@@ -104,7 +104,7 @@ SLOW = {                                      # they took from 3 s to 19 s
 }
 
 
-@pytest.mark.slice(2)
+@pytest.mark.slice(3)
 @pytest.mark.parametrize("text", SLOW.values(), ids=SLOW.keys())
 def test_proofs_end_soon(text: str) -> None:
     start = time.process_time()

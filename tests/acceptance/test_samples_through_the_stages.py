@@ -36,6 +36,7 @@ def quiet(command: list[str], text: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), command
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("name", ["sin", "softmax"])
 def test_real_pipes(name: str, folder: Path, tool: Any) -> None:
     tool("gcc")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize("words", [(), ("--from", "clang"), ("--from", "numpy")])
 def test_what_is_written_works_as_it_is(words: tuple[str, ...], building: Any, folder: Path) -> None:
     assert building("new", "runtime", "mine", *words).code == 0

@@ -66,7 +66,7 @@ def unharmed(opt: int) -> dict[str, str]:
     return {case: verdict.status for case, verdict in run("none", EVERYTHING, opt).items()}
 
 
-@pytest.mark.slice(12)
+@pytest.mark.slice(16)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_turns_its_own_cells_red_and_only_those(name: str, nightly: bool) -> None:
     cases = cases_of(name, nightly)

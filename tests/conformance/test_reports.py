@@ -99,7 +99,7 @@ def test_failures_with_one_cause_are_one_section() -> None:
 
 
 def test_operators_that_the_runtime_lacks_are_marked(folder: Path) -> None:
-    assert guarded(["test-runtime", "--runtime", "gcc", "-O0", "--filter", "operator/*/f32/ordinary", "-o", "."]) == 0
+    assert guarded(["test-runtime", "--runtime", "gcc", "-O0", "--filter", "operator/add/f32/ordinary", "--filter", "operator/sig*/f32/ordinary", "-o", "."]) == 0
     text = (folder / "Reports.md").read_text()
     assert "| operator | made | i8 |" in text
     assert "| `add` | native |" in text

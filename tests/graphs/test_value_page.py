@@ -120,6 +120,7 @@ def marked(elements: Elements) -> set[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.slice(2)
 @pytest.mark.parametrize(("names", "clicked", "value", "kernels"), [
     (("softmax",), "#kernels code", "0.v2", ["marked", ""]),                                # a member of a kernel
     (("axpy", "layernorm"), "#kernels p", "1.v1", ["", "", "marked", ""]),                  # a kernel

@@ -20,7 +20,7 @@ from caten.errors import CatenError, OutOfMemory, ToolError
 from caten.runtime import device_calls, discover
 
 SAMPLES = sorted((Path(__file__).parents[2] / "samples").glob("*.toml"))
-PROCESSES, BY_DAY = 12, 2        # processes that share the samples; PoCL takes seconds to compile one
+PROCESSES, BY_DAY = 20, 2        # processes that share the samples; PoCL takes seconds to compile one
 
 AXPY = '[composite]\nname = "Axpy"\ninputs = ["a{float}[]()", "x{float}[N]<0>()", "y{float}[N]<0>()"]\noutputs = ["y"]\n' \
        '[implementation]\ncode = "(dotimes (i N) (incf (aref y i) (* a (aref x i))))"\n'

@@ -86,6 +86,7 @@ def test_c_on_other_processors(march: str, opt: int, made: Any, tool: Any) -> No
         assert called(processor, file) == (f"-2 -2 7 this processor lacks {missing}" if missing else "0 0 6")
 
 
+@pytest.mark.slice(2)
 def test_c_of_every_kind_asks(made: Any) -> None:
     for flags, said in ((OTHER, "-2 -2 7 this processor lacks xop"), ("", "0 0 6")):
         built(made, "--emit=so,a,obj", CFLAGS=flags)
@@ -93,6 +94,7 @@ def test_c_of_every_kind_asks(made: Any) -> None:
             assert called(None, kind) == said, kind
 
 
+@pytest.mark.slice(2)
 def test_python_refuses(made: Any) -> None:
     built(made, "--emit=so,python", CFLAGS=OTHER)
     with pytest.raises(ToolError, match=r"E717: cannot use .*scale\.so here: this processor lacks xop") as info:

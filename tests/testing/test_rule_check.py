@@ -90,7 +90,7 @@ def test_a_size_that_does_not_fit_is_refused(product: ctypes.CDLL) -> None:
         layer(np.ascontiguousarray(wide), np.zeros((1 << 31, 0), np.float32), np.zeros(0, np.float32))
 
 
-@pytest.mark.slice(2)
+@pytest.mark.slice(4)
 @pytest.mark.parametrize(("wrong", "message"), [
     (SPEC.replace("(float 1)", "(float 2)"), r"computes something else than its pattern: C at \[\d+, \d+\]: .* the reference says .* .with M = 5"),
     (SPEC.replace("(int32 K) B", "(int32 N) B"), "computes something else"),
