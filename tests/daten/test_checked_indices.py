@@ -36,6 +36,7 @@ def loss_of(arrays: dict[str, np.ndarray], rng: np.random.Generator) -> list[Ten
     return [loss, *[t.grad for t in (words, places) if t.grad is not None]]
 
 
+@pytest.mark.slice(3)
 @pytest.mark.usefixtures("settings")
 def test_the_first_operator_with_an_index_outside_is_reported() -> None:
     rng = np.random.default_rng(0)

@@ -107,6 +107,7 @@ def test_attributes_that_are_equal_in_python_are_told_apart(tmp_path: Path, valu
         np.testing.assert_array_equal(scaled(x, a=a).numpy(), np.copysign(1.0, known * 1.0) * (product * 0.5))
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize(("name", "at", "updates"), [("scatter", np.array([1, -2, 1, 5]), 4), ("scatter_nd", np.array([[0, 1], [2, 1], [0, 1]]), 3)])
 def test_assigned_elements_have_second_derivatives(name: str, at: np.ndarray, updates: int) -> None:
     """Where the gradient of one does not depend on the other, its differences are what rounding leaves."""

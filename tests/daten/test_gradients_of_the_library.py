@@ -22,7 +22,7 @@ from daten.graph_keys import leaves_of
 from daten.tensor import apply
 
 FAMILIES = sorted({e.family for e in library.entries()})
-BY_DAY = ("indexing", "losses", "pooling", "recurrent", "sparse")         # with gradients by hand
+BY_DAY = ("indexing", "losses", "recurrent", "sparse")         # with gradients by hand
 
 
 def graph_of(name: str) -> None:

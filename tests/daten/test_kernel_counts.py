@@ -113,7 +113,7 @@ def test_dropout_is_one_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kernels(monkeypatch, [apply("dropout", key, x)]) == 2
 
 
-@pytest.mark.parametrize(("layers", "tokens"), [(12, 32), (3, 7)])
+@pytest.mark.parametrize(("layers", "tokens"), [pytest.param(12, 32, marks=pytest.mark.nightly), (5, 7)])
 def test_the_layers_of_gpt2_share_their_kernels_and_its_indices_one_check(layers: int, tokens: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the gradients of a loss. Words, places and classes are looked at by one kernel."""
     random.seed(3)
@@ -129,12 +129,13 @@ def test_the_layers_of_gpt2_share_their_kernels_and_its_indices_one_check(layers
     assert sum([any(d.name in checked for d in k.definitions) for k in whole.all(FusedKernel)]) == 1
 
 
+@pytest.mark.slice(2)
 @pytest.mark.parametrize(("cell", "most"), [(nn.LSTM, 12), (nn.GRU, 15)])
-def test_the_steps_of_a_recurrent_network_share_their_kernels(cell: Any, most: int) -> None:
+def test_the_steps_of_a_recurrent_network_share_their_kernels(cell: Any, most: int, nightly: bool) -> None:
     """However many there are: each reads x[:, t], which is x from another element on. Without biases, the gradients of
     which are one kernel for few steps."""
     counts = set()
-    for steps in (8, 32):
+    for steps in (8, 32 if nightly else 16):
         model = cell(32, 64, unrolled=steps)
         (x,) = tensors(((5, steps, 32),))
         y = model(x)[0][:, -1]

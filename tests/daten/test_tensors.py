@@ -313,7 +313,7 @@ def test_a_parameter_with_a_new_value_is_found_by_that_alone() -> None:
     assert _RECORDED.reachable((p * 2).sum()._ref) == [p]
     del old
     gc.collect()
-    assert sum([p in entry.values() for entry in _RECORDED.tensors.values()]) == 1
+    assert sum([any(t is p for t in entry.values()) for entry in _RECORDED.tensors.values()]) == 1
 
 
 def test_a_graph_like_one_before_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -584,7 +584,7 @@ def test_what_is_computed_without_gradients_keeps_nothing() -> None:
     np.testing.assert_allclose(kept.grad.numpy(), np.full(X.shape, X.sum() * 2))
 
 
-def test_loops_of_an_operator_have_names_of_their_own() -> None:
+def test_loops_of_an_operator_have_names_of_their_own(nightly: bool) -> None:
     """A nest declares names; values, arrays and sizes of the graph have others."""
     nest = daten.operator("""
 [composite]
@@ -604,6 +604,8 @@ code = '''
     own = real(5)
     expected = np.cumsum(own * 2 + 1) + 3 * 2.0 ** np.arange(1, 6)
     np.testing.assert_allclose((nest(Tensor(own) * 2 + 1) - Tensor(own)).numpy(), expected - own)
+    if not nightly:                            # seconds of planning; the operator by itself is in tests/ops by day, too
+        return
     complex_ = real(3, 7) + 1j * real(3, 7)
     np.testing.assert_allclose((Tensor(complex_) * 2 + 1).fft().numpy(), np.fft.fft(complex_ * 2 + 1), atol=1e-12)
 

@@ -11,7 +11,7 @@ STEPS = """
 import numpy as np
 import daten
 from daten import Tensor, apply, jit, nn, optim, random
-daten.use(config={"OMP": 1})
+daten.use(config={"OMP": 1, "OPT": 0})
 random.seed(0)
 draw = np.random.default_rng(0)
 conv, norm, out = nn.Conv2d(1, 4, 3, padding=1), nn.LayerNorm(256), nn.Linear(256, 10)
@@ -28,10 +28,10 @@ print(*[step(x, y).item().hex() for _ in range(5)])
 
 
 @pytest.mark.slow
-def test_the_number_of_threads_changes_no_bit() -> None:
+def test_the_number_of_threads_changes_no_bit(nightly: bool) -> None:
     curves = [subprocess.run([sys.executable, "-c", STEPS], env=os.environ | {"OMP_NUM_THREADS": str(n)}, capture_output=True, text=True, check=True,
-                             timeout=300).stdout.split() for n in (1, 2, 3)]
-    assert curves[0] == curves[1] == curves[2]
+                             timeout=300).stdout.split() for n in ((1, 2, 3) if nightly else (1, 3))]
+    assert all(curve == curves[0] for curve in curves)
     losses = [float.fromhex(loss) for loss in curves[0]]
     assert losses == sorted(losses, reverse=True)
     assert losses[-1] < 0.8 * losses[0]
