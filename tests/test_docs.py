@@ -31,6 +31,7 @@ BLOCK = re.compile(r"```console\n\$ (?P<command>[^\n]*)\n(?P<output>.*?)```\n", 
 
 FENCE = re.compile(r"^(?:`(?P<file>[\w./]+)`:\n\n)?```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
 LANGUAGE = ROOT / "docs" / "language.md"
+LONG = ("caten tune", "caten bench")                # these commands measure for seconds
 
 
 def blocks(page: Path, kind: str) -> list[str]:
@@ -136,7 +137,7 @@ def test_specs_on_pages_have_the_layout_of_caten_fmt() -> None:
         assert fmt.formatted(SpecText(page.name, text, "toml")) == text, page.name
 
 
-@pytest.mark.slice(2)
+@pytest.mark.slice(3)
 @pytest.mark.parametrize("name", ["calling", "functions", "runtimes", "write-a-runtime", "rewrites"])
 def test_what_a_page_shows_works(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
                                  tool: Callable[[str], str]) -> None:
@@ -162,7 +163,8 @@ def test_what_a_page_shows_works(name: str, tmp_path: Path, monkeypatch: pytest.
             assert m["text"] == printed
 
 
-def test_the_tour_in_the_readme_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tour_in_the_readme_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nightly: bool) -> None:
+    """Every third command by day; searches and measurements at night."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
     page = ROOT / "README.md"
@@ -171,7 +173,7 @@ def test_the_tour_in_the_readme_works(tmp_path: Path, monkeypatch: pytest.Monkey
         (tmp_path / "samples" / f"{name}.toml").write_text((ROOT / "samples" / f"{name}.toml").read_text())
     commands = [c for c in blocks(page, "sh") if c.startswith("caten ")]
     assert len(commands) == 1
-    run(commands[0], tmp_path)
+    run("".join([line for line in commands[0].splitlines(True)[::1 if nightly else 3] if nightly or not line.startswith(LONG)]), tmp_path)
     compiled(blocks(page, "toml")[0], "toml")
     for block in blocks(page, "python"):
         exec(compile(block, "README.md", "exec"), {})
@@ -186,7 +188,7 @@ def examples() -> list[str]:
 
 
 def test_the_examples_of_every_help_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nightly: bool) -> None:
-    """Every third one by day. Searches and measurements take long: at night, and in the tests of those commands."""
+    """Every ninth one by day. Searches and measurements take long: at night, and in the tests of those commands."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
     monkeypatch.setenv("CATEN_CACHE_DIR", str(tmp_path / "cache"))
     for folder, names in ((tmp_path, "*.toml"), (tmp_path / "samples", "gem[mv].toml")):
@@ -199,10 +201,10 @@ def test_the_examples_of_every_help_work(tmp_path: Path, monkeypatch: pytest.Mon
     for name, shape in (("a", (3, 4)), ("b", (4, 5)), ("c", (3, 5)), ("x", (2, 3))):
         np.save(tmp_path / f"{name}.npy", np.ones(shape, np.float32))
     np.savez(tmp_path / "data.npz", x=np.ones(4, np.float32), y=np.ones(4, np.float32))
-    for command in examples()[::1 if nightly else 6]:
+    for command in examples()[::1 if nightly else 9]:
         if "CC=clang-19" in command or command.startswith(("caten test-runtime", "caten report")):        # see tests/conformance
             continue
-        if nightly or not command.startswith(("caten tune", "caten bench")):
+        if nightly or not command.startswith(LONG):
             run(command.replace("=512", "=64"), tmp_path)
 
 
