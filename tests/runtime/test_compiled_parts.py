@@ -23,7 +23,7 @@ from caten.render import compiled_parts
 from caten.runtime.process import run, run_together
 
 STEP = Path(__file__).parent.parent / "schedule" / "training_step.lisp"
-TEXT = re.sub(r"(?m)^  \(target .*\n", "", STEP.read_text("utf-8"))                 # for this machine
+TEXT = re.sub(r"(?m)^  \((target|opt) .*\n", "", STEP.read_text("utf-8"))           # for this machine, and of the level that is asked for
 PROTOTYPE = re.compile(r"^CT_KERNEL .*;$", re.MULTILINE)
 
 
@@ -36,7 +36,9 @@ def small_parts() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> compiler.Built:
-    return compiler.build([read(TEXT)], replace(options_of("compile", config={"OPT": 0}, opt=1), cache_dir=tmp_path_factory.mktemp("cache")))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cores, "available", lambda: 2)
+        return compiler.build([read(TEXT)], replace(options_of("compile", config={"OPT": 0}, opt=1), cache_dir=tmp_path_factory.mktemp("cache")))
 
 
 def results(library: Any) -> list[np.ndarray]:
