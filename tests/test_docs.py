@@ -188,7 +188,7 @@ def examples() -> list[str]:
 
 
 def test_the_examples_of_every_help_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nightly: bool) -> None:
-    """Every ninth one by day. Searches and measurements take long: at night, and in the tests of those commands."""
+    """Every tenth one by day. Searches and measurements take long: at night, and in the tests of those commands."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
     monkeypatch.setenv("CATEN_CACHE_DIR", str(tmp_path / "cache"))
     for folder, names in ((tmp_path, "*.toml"), (tmp_path / "samples", "gem[mv].toml")):
@@ -201,7 +201,7 @@ def test_the_examples_of_every_help_work(tmp_path: Path, monkeypatch: pytest.Mon
     for name, shape in (("a", (3, 4)), ("b", (4, 5)), ("c", (3, 5)), ("x", (2, 3))):
         np.save(tmp_path / f"{name}.npy", np.ones(shape, np.float32))
     np.savez(tmp_path / "data.npz", x=np.ones(4, np.float32), y=np.ones(4, np.float32))
-    for command in examples()[::1 if nightly else 9]:
+    for command in examples()[::1 if nightly else 10]:
         if "CC=clang-19" in command or command.startswith(("caten test-runtime", "caten report")):        # see tests/conformance
             continue
         if nightly or not command.startswith(LONG):
