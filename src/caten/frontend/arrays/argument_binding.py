@@ -121,10 +121,18 @@ def _converted(b: Builder, parameter: Parameter, value: Any, name: str) -> Any:
             unset(b, value)
         if isinstance(value, Selected):
             refuse_selected(b)
-        b.fail("E322", f"the argument '{parameter.name}' of {name} is {wanted}, not {described(value)}",
+        b.fail("E322", f"the argument '{parameter.name}' of {name} is {wanted}, not {_unfit(b, parameter.kind, value)}",
                "it must be known when the body is compiled" if isinstance(value, Array | Term) and parameter.kind not in
                ("array", "arrays", "operand") else None)
     return found
+
+
+def _unfit(b: Builder, kind: str, value: Any) -> str:
+    """A value that is refused; of a shape its first extent that is none."""
+    items = value if kind == "shape" and isinstance(value, tuple | list) else ()
+    wrong = [each for each in items if as_extent(b, each) is None]
+    return f"{described(value)} with {described(wrong[0])}" if wrong and len(items) > 1 else described(
+        wrong[0] if wrong else value)
 
 
 def unset(b: Builder, value: Unset) -> NoReturn:
@@ -162,6 +170,8 @@ def described(value: Any) -> str:
             return f"a {type(value).__name__}"
         case slice():
             return "a slice"
+        case range():
+            return "a range"
         case _ if value is Ellipsis:
             return "'...'"
     return str(getattr(value, "described", "a function"))
@@ -182,6 +192,16 @@ def as_operand(b: Builder, value: Any) -> Array | Term | None:
         from_list = KINDS["numbers"][1](b, value)
         return from_list if isinstance(from_list, Array) else None
     return term_of(value, b.pos)
+
+
+def as_array_or_sizes(b: Builder, value: Any) -> Array | tuple[Term, ...] | None:
+    """An array; of a shape or another list of numbers and sizes the items, for what is made of them is a size."""
+    if isinstance(value, tuple | list | range):
+        items = [None if isinstance(each, bool) else term_of(each, b.pos) for each in value]
+        sizes = tuple([each for each in items if isinstance(each, Term) and each.kind == WEAK_INT])
+        if len(sizes) == len(items):
+            return sizes
+    return as_array(b, value)
 
 
 def as_arrays(b: Builder, value: Any) -> list[Array] | None:
@@ -227,7 +247,8 @@ def _static(kind: type) -> Callable[[Builder, Any], Any]:
 
 KINDS: dict[str, tuple[str, Callable[[Builder, Any], Any]]] = {
     "array": ("an array", as_array), "operand": ("an array or a number", as_operand),
-    "arrays": ("a list of arrays", as_arrays), "extent": ("a number or arithmetic over sizes", as_extent),
+    "array_or_sizes": ("an array", as_array_or_sizes), "arrays": ("a list of arrays", as_arrays),
+    "extent": ("a number or arithmetic over sizes", as_extent),
     "shape": ("a shape: numbers and arithmetic over sizes", as_shape),
     "dtype": ("an element type", as_dtype), "bool": ("True or False", _static(bool)),
     "int": ("an integer", _static(int)), "text": ("a text", _static(str))}

@@ -22,11 +22,13 @@ from . import (
     views,
 )
 from .argument_binding import KINDS, Function, as_extent
+from .axis_arguments import axes_of
 from .builder import Builder
 from .einsum import einsum
 from .elementwise_functions import apply, choose, converted, logical, round_to, term_of, truth, viewed
 from .handles import Array, Operand, constant_of, dtype_of, owned, product_of, shape_of, size_term
 from .python_builtins import ndindex
+from .size_functions import also_of_sizes
 from .type_limits import finfo, iinfo
 
 REDUCTION = "x:array axis=None keepdims:bool=False"
@@ -54,6 +56,11 @@ def _elementwise(name: str, fn: str) -> tuple[str, Function]:
 def _with(make: Callable[..., Any], fn: str, b: Builder, *given: Any) -> Any:
     """A function of NumPy by what it does with an operator."""
     return make(b, fn, *given)
+
+
+def _reduction(name: str, signature: str, make: Callable[..., Operand], fn: str) -> tuple[str, Function]:
+    return _function(name, f"{signature.replace('x:array', 'x:array_or_sizes')} {SELECTIVE}",
+                     also_of_sizes(fn, partial(_with, make, fn)))
 
 
 def _selected(b: Builder, x: Array, where: Any, otherwise: Any) -> Array:
@@ -173,6 +180,11 @@ def _extent(b: Builder, extent: Expr) -> Any:
     return size_term(extent, b.pos) if known is None else known
 
 
+def _size(b: Builder, x: Operand, axis: Any) -> Any:
+    shape = shape_of(x)
+    return _extent(b, product_of([shape[n] for n in axes_of(b, axis, len(shape))]))
+
+
 def _one_over(b: Builder, x: Operand) -> Operand:
     return apply(b, "div", _number(b, 1.0), x)
 
@@ -195,10 +207,9 @@ NUMPY: dict[str, Function] = dict([
     *[_function(f"logical_{fn}", "x:operand" if fn == "not" else PAIR,
                 lambda b, *operands, fn=fn: logical(b, fn, *operands)) for fn in ("and", "or", "xor", "not")],
     # reductions
-    *[_function(name, f"{SUMMATION} {SELECTIVE}", partial(_with, _total, fn))
-      for name, fn in (("sum", "add"), ("prod", "mul"))],
-    *[_function(name, f"{REDUCTION} {SELECTIVE}", partial(_with, _extreme, fn))
-      for name, fn in (("max", "max"), ("min", "min"), ("amax", "max"), ("amin", "min"))],
+    *[_reduction(name, SUMMATION, _total, fn) for name, fn in (("sum", "add"), ("prod", "mul"))],
+    *[_reduction(name, REDUCTION, _extreme, fn) for name, fn in (
+        ("max", "max"), ("min", "min"), ("amax", "max"), ("amin", "min"))],
     *[_function(f"arg{fn}", REDUCTION,
                 lambda b, x, axis, keepdims, fn=fn: array_reductions.position(b, fn, x, axis, keepdims))
       for fn in ("max", "min")],
@@ -294,7 +305,7 @@ NUMPY: dict[str, Function] = dict([
     # shapes
     _function("shape", "a:operand", lambda b, x: tuple([_extent(b, extent) for extent in shape_of(x)])),
     _function("ndim", "a:operand", lambda b, x: len(shape_of(x))),
-    _function("size", "a:operand", lambda b, x: _extent(b, product_of(shape_of(x)))),
+    _function("size", "a:operand axis=None", _size),
     _function("ndindex", "*shape:shape", ndindex),
     # types
     _function("finfo", "dtype:dtype", finfo),

@@ -29,6 +29,7 @@ from .numpy_calls import NumpyOperator, call_numpy, operator_of
 from .python_builtins import BUILTINS, Builtin
 from .python_source import PythonSource
 from .selection import select
+from .size_functions import MATH, as_float, whole_quotient
 from .type_limits import TypeLimits
 
 MAX_STEPS = 50_000             # evaluated nodes of one body, those of unrolled loops each time
@@ -203,6 +204,8 @@ class PythonExpressions:
         name = f"{module.prefix}.{node.attr}".removeprefix("np.")
         if module.prefix == "math":
             name = node.attr
+            if name in MATH:
+                return MATH[name]
             names = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "pow": "power"}
             name = names.get(name, name)
         if name in NUMPY:
@@ -454,6 +457,8 @@ class PythonExpressions:
                 if isinstance(node.func, ast.Name) and node.func.id in PLAIN_TYPES and len(args) == 1 and isinstance(
                         args[0], int | float) and math.isfinite(args[0]):
                     return PLAIN_TYPES[node.func.id](args[0])       # a number of Python stays one
+                if (size := self._plain(node, args, keywords)) is not None:
+                    return size
                 if len(args) == 2 and not keywords and is_complex(function.dtype):
                     return self._complex(node, function.dtype, args)
                 if len(args) != 1 or keywords or (x := term_of(args[0], b.pos)) is None:
@@ -465,6 +470,15 @@ class PythonExpressions:
             function(self.kept(b, args[0] if function.__name__ == "append" else self.sequence(node, args[0])))
             return None
         self.fail(node, "E221", f"{described(function)} is no function")
+
+    def _plain(self, node: ast.Call, args: list[Any], keywords: dict[str, Any]) -> Operand | None:
+        """`int(n / 2)` and `float(n)` of sizes: numbers of Python."""
+        match node.func, args:
+            case ast.Name("int"), [Term() as x] if not keywords:
+                return whole_quotient(self.at(node), "trunc", x)
+            case ast.Name("float"), [Term(kind="int?") as x] if not keywords:
+                return as_float(self.at(node), x)
+        return None
 
     def _complex(self, node: ast.Call, dtype: str, args: list[Any]) -> Any:
         """`np.complex64(re, im)`, or `complex(re, im)` of the type that these parts have."""
