@@ -1,5 +1,5 @@
 """`python -m daten`: the same as the `daten` command."""
-from .cli import main
+from .entry import run
 
 if __name__ == "__main__":
-    main()
+    run()

@@ -3,26 +3,21 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NoReturn
 
 import click
-import numpy as np
 
-from caten import __version__, build_progress, diagnostic_lines, faults
+from caten import __version__, build_progress, diagnostic_lines
 from caten.cli import array_files, atomic_files
 from caten.cli.diagnostics import Reporter
 from caten.cli.standard_streams import open_streams
-from caten.core.numpy_types import kind_of
 from caten.errors import CatenError, Diagnostic, error
-from caten.testing import archives
 
 OK, FAILED, USAGE, INTERNAL, INTERRUPTED = 0, 1, 2, 4, 130
 COMPLETE = "_DATEN_COMPLETE"                                # with which a shell asks for completions
@@ -68,14 +63,17 @@ _forward = click.option("--forward", is_flag=True, help="Leave out the gradients
 def run(program: str, runtime: str, weights: str | None, sizes: Sequence[str], inputs: Sequence[str],
         output: str | None) -> None:
     """Compute the outputs of a program."""
+    import numpy as np
+
+    from .command_arrays import array, drawn, pair
     read = _read(program, runtime, weights)
     if output is not None:
         atomic_files.check(output)
-    own = {name: _array(path) for name, path in map(_pair, inputs)}
+    own = {name: array(path) for name, path in map(pair, inputs)}
     for name in own:
         if name not in read.inputs:
             raise error("E678", f"the program has no input '{name}'", hint=f"its inputs are {', '.join(read.inputs)}")
-    given = _drawn(read, sizes, own) | own
+    given = drawn(read, sizes, own) | own
     made = read.forward(given)
     wanted = read.outputs or tuple(made)
     array_files.check_output(output, len(wanted))
@@ -104,9 +102,11 @@ def train(program: str, runtime: str, weights: str | None, sizes: Sequence[str],
 
     A loss or a parameter that is NaN or infinite ends the training with exit code 1. The file of -o keeps the
     parameters of the epoch before."""
+    import numpy as np
     from rich.console import Console
     from rich.progress import Progress
 
+    from .command_arrays import arrays
     from .training import OPTIMIZERS, NotFinite, epoch, optimizer_named
     read = _read(program, runtime, weights)
     if not read.loss:
@@ -121,14 +121,14 @@ def train(program: str, runtime: str, weights: str | None, sizes: Sequence[str],
     if path is None:
         raise error("E678", "there is nothing to train on",
                     hint="--data names a .npz file with an array for each input")
-    arrays = _arrays(path, read)
+    given = arrays(path, read)
     if output is not None:
         atomic_files.check(output)
     more = {"momentum": float(settings["momentum"])} if settings["optimizer"] == "sgd" else {}
     optimizer = optimizer_named(settings["optimizer"], list(read.trained.values()), lr=float(settings["lr"]),
                                 weight_decay=float(settings["weight_decay"]), **more)
     draw = np.random.default_rng(int(settings["seed"]))
-    count = -(-len(next(iter(arrays.values()))) // int(settings["batch"]))
+    count = -(-len(next(iter(given.values()))) // int(settings["batch"]))
     done = 0
     try:
         for n in range(1, (epochs or int(settings["epochs"])) + 1):
@@ -138,7 +138,7 @@ def train(program: str, runtime: str, weights: str | None, sizes: Sequence[str],
                 task = progress.add_task(name, total=count)
                 advance = partial(progress.update, task, advance=1, description=name)
                 with build_progress.heard(partial(_build, progress, task, name)):
-                    loss = epoch(read.loss_of, optimizer, arrays, int(settings["batch"]), draw, float(settings["clip"]),
+                    loss = epoch(read.loss_of, optimizer, given, int(settings["batch"]), draw, float(settings["clip"]),
                                  find_nan, advance)
             click.echo(f"epoch {n}: loss {loss:.5f}, {time.perf_counter() - start:.2f} s")
             if output is not None:
@@ -308,9 +308,10 @@ def generate(tokens: Sequence[int], model: str, weights: str | None, count: int,
 
 def _lowered(path: str, runtime: str, weights: str | None, sizes: Sequence[str], forward: bool) -> Sequence[Any]:
     """The programs in tensor IR that compute the outputs, and the loss with its gradients."""
+    from .command_arrays import drawn
     from .lowering import lowered
     read = _read(path, runtime, weights)
-    made = lowered(read, _drawn(read, sizes), _stem(path), not forward)
+    made = lowered(read, drawn(read, sizes), _stem(path), not forward)
     for one in made:
         for name, n in one.fixed.items():
             click.echo(f"daten: warning: {one.program.name} is for {name} = {n} alone", err=True)
@@ -330,6 +331,8 @@ def _text(made: Sequence[Any]) -> str:
 
 def _caten(made: Sequence[Any], stem: str, runtime: str, words: Sequence[str]) -> int:
     """Run `caten compile` on programs, with files named after `stem`; its exit code."""
+    import tempfile
+
     from caten.cli.boundary import guarded
     with tempfile.TemporaryDirectory() as folder:
         text = Path(folder, f"{stem}.lisp")
@@ -357,104 +360,16 @@ def _read(path: str, runtime: str, weights: str | None) -> Any:
     return read
 
 
-def _drawn(program: Any, sizes: Sequence[str], known: Mapping[str, np.ndarray] = MappingProxyType({})
-           ) -> dict[str, np.ndarray]:
-    """Random inputs, of the sizes of those that are known: standard normal, seed 0; integers and bools are 0."""
-    extents = dict.fromkeys(program.sizes, 32)
-    for name, array in known.items():
-        extents |= {e: n for e, n in zip(program.inputs[name].shape, array.shape, strict=False) if isinstance(e, str)}
-    extents |= {name: _count(name, value) for name, value in map(_pair, sizes)}
-    for name in extents:
-        if name not in program.sizes:
-            raise error("E678", f"no input has the size '{name}'", hint=f"the sizes are {', '.join(program.sizes)}")
-    draw = np.random.default_rng(0)
-    found: dict[str, np.ndarray] = {}
-    from . import element_types
-    for name, declared in program.inputs.items():
-        if name in known:
-            continue
-        shape = [extents[e] if isinstance(e, str) else e for e in declared.shape]
-        kind = element_types.dtype(declared.dtype)
-        try:
-            values = draw.standard_normal(shape) if kind.kind in ("float", "complex") else np.zeros(shape)
-        except ValueError:                                   # beyond what NumPy counts
-            raise MemoryError from None
-        found[name] = values.astype(kind.numpy)
-    return found
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name or not value:
-        raise click.BadParameter(f"'{text}' is not of the form NAME=VALUE")
-    return name, value
-
-
-def _count(name: str, text: str) -> int:
-    if not text.isdecimal():
-        raise click.BadParameter(f"{name} is a number, not '{text}'")
-    return int(text)
-
-
-def _array(path: str) -> np.ndarray:
-    if not Path(path).exists():
-        raise error("E678", f"cannot read {path}: there is no such file")
-    try:
-        if not archives.is_archive(Path(path)):
-            return _numbers(path, archives.load(Path(path), None))
-    except archives.TORN as problem:
-        raise _unreadable(path, problem, "np.save writes such a file") from None
-    raise error("E678", f"{path} is a .npz file, with arrays by name", hint="np.save writes a file of one array")
-
-
-def _arrays(path: str, program: Any) -> dict[str, np.ndarray]:
-    """The training data: arrays of the same number of rows. E678 where it is no such data."""
-    try:
-        known = archives.entries(Path(path))
-        found = {name: archives.load(Path(path), name) for name in program.inputs if name in known}
-    except archives.TORN as problem:
-        raise _unreadable(path, problem, "np.savez writes such a file") from None
-    if missing := [name for name in program.inputs if name not in found]:
-        raise error("E678", f"{path} has no array '{missing[0]}'", hint="it has one for each input, by name")
-    if not found:
-        raise error("E678", "the program has no input to train on", hint='[inputs] X = "X{float}[B 64]" declares one')
-    for name, values in found.items():
-        if not _numbers(f"{path}: '{name}'", values).ndim:
-            raise error("E678", f"{path}: '{name}' is one number, and has no rows")
-    rows = {name: len(values) for name, values in found.items()}
-    if len(set(rows.values())) > 1:
-        raise error("E678", f"{path}: the arrays differ in their rows: "
-                            f"{', '.join([f'{name!r} has {n}' for name, n in rows.items()])}",
-                    hint="row n of each array belongs to example n")
-    if not all(rows.values()):
-        raise error("E678", f"{path}: the arrays have no rows", hint="training needs one row at least")
-    try:
-        return {name: program.tensor(name, values).numpy() for name, values in found.items()}
-    except CatenError as problem:
-        of_file = [replace(d, message=f"{path}: {d.message}", place=None) for d in problem.diagnostics]
-        raise CatenError(*of_file) from None
-
-
-def _numbers(what: str, values: np.ndarray) -> np.ndarray:
-    """The array. E678 if it has text, records or Python objects."""
-    raw = values.dtype.kind == "V" and values.dtype.names is None          # perhaps bfloat16, as NumPy saves it
-    if kind_of(values.dtype) not in "biufc" and not raw:
-        raise error("E678", f"{what} has elements of type {values.dtype}, and no numbers")
-    return values
-
-
-def _unreadable(path: str, problem: Exception, hint: str) -> CatenError:
-    reason = getattr(problem, "strerror", None) or str(problem).split("\n", 1)[0] or "it is damaged"
-    return error("E678", f"cannot read {path}: {reason}", hint=hint)
-
-
-def main() -> NoReturn:
-    """The entry point: errors as messages, exit codes as of `caten`."""
+def main(interruptible: bool = False) -> NoReturn:
+    """Run the command line: errors as messages, exit codes as of `caten`. `interruptible`: Ctrl-C raises
+    KeyboardInterrupt during the run; before and after, it ends the process."""
     diagnostic_lines.PROGRAM.append("daten")
     reporter = Reporter(format="text")
     code = OK
     open_streams()
     try:
+        if interruptible:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         if COMPLETE in os.environ:
             cli.main(prog_name="daten", standalone_mode=False)
         with cli.make_context("daten", sys.argv[1:]) as context:           # cli.main calls a closed pipe an error
@@ -483,11 +398,14 @@ def main() -> NoReturn:
         code = FAILED
     except Exception as problem:
         code = _internal(problem, reporter)
+    if interruptible:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.exit(code)
 
 
 def _internal(problem: BaseException, reporter: Reporter) -> int:
     """Report a fault of ours, whose traceback goes to a file in the cache; the exit code."""
+    from caten import faults
     where = faults.kept(problem, f"daten {' '.join(sys.argv[1:])}", os.environ.get("CATEN_CACHE_DIR") or None)
     reporter.show([Diagnostic("E940", f"internal error: {type(problem).__name__}: {problem}",
                               notes=((where, None),), hint=faults.PLEASE)])

@@ -1,10 +1,11 @@
 """What NumPy and the array API standard call on a tensor: `np.exp(tensor)`, `tensor.__array_namespace__()`.
 
-The functions are made of tensors, so the class of tensors cannot import them: the package gives them to it. They are
-imported when they are first called, as most programs call none.
+The functions are made of tensors, so they are modules above that of tensors. They are found by name when they are first
+called, as most programs call none.
 """
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 
@@ -13,15 +14,15 @@ class NumpyProtocols:
 
     def namespace(self) -> Any:
         """The module of the array API."""
-        from . import array_api
-        return array_api
+        return import_module(".array_api", __package__)
 
     def of_elements(self, ufunc: Any, method: str, inputs: Any, named: Any) -> Any:
         """NumPy's function of elements, applied to tensors."""
-        from . import numpy_functions
-        return numpy_functions.of_elements(ufunc, method, inputs, named)
+        return self._functions().of_elements(ufunc, method, inputs, named)
 
     def of_arrays(self, function: Any, inputs: Any, named: Any) -> Any:
         """NumPy's function of arrays, applied to tensors."""
-        from . import numpy_functions
-        return numpy_functions.of_arrays(function, inputs, named)
+        return self._functions().of_arrays(function, inputs, named)
+
+    def _functions(self) -> Any:
+        return import_module(".numpy_functions", __package__)

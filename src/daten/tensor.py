@@ -22,6 +22,7 @@ from . import indexing, templates
 from .backward import differentiated
 from .element_types import DType, dtype, type_named
 from .graph import RECORDS, Call, Constant, Leaf, Node, Ref, called, in_order, reshaped, stops_gradients
+from .numpy_protocols import NumpyProtocols
 from .operands import cast, common_type, converted, fits, is_number, leaf, operands
 from .realization import run
 from .settings import options
@@ -46,7 +47,7 @@ class Tensor:
     `requires_grad=True`, `backward` adds the gradient with respect to it to its attribute `grad`, which is None
     before."""
 
-    _numpy: ClassVar[Any]           # a NumpyProtocols, made of tensors: the package sets it
+    _numpy: ClassVar = NumpyProtocols()
     __array_priority__ = 1000
     __hash__ = object.__hash__
 

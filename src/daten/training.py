@@ -11,7 +11,7 @@ from caten.core.numpy_types import kind_of
 
 from . import optim
 from .graph import Ref, in_order
-from .jit import jit
+from .jitted import jit
 from .realization import run
 from .tensor import Tensor, gradients
 

@@ -12,7 +12,7 @@ import numpy as np
 from .. import random
 from ..array_api.creation_functions import arange
 from ..huge_pages import zeros
-from ..jit import jit
+from ..jitted import jit
 from ..nn import Embedding, LayerNorm, Module, parameter
 from ..symbolic_sizes import Var
 from ..tensor import Tensor, apply, no_grad
