@@ -107,16 +107,13 @@ def train(program: str, runtime: str, weights: str | None, sizes: Sequence[str],
     from rich.progress import Progress
 
     from .command_arrays import arrays
-    from .training import OPTIMIZERS, NotFinite, epoch, optimizer_named
+    from .training import NotFinite, epoch, optimizer_named
     read = _read(program, runtime, weights)
     if not read.loss:
         raise error("E678", "the program has no loss", hint='[main] loss = "L" names what is to become small')
     if not read.trained:
         raise error("E678", "the program has no parameter to train", hint='W = "W{float grad}[64 10]" declares one')
     settings = read.train
-    if settings["optimizer"] not in OPTIMIZERS:
-        raise error("E678", f"there is no optimizer '{settings['optimizer']}'",
-                    hint=f"there are {', '.join(OPTIMIZERS)}")
     path = data or (str(Path(program).parent / settings["data"]) if settings["data"] else None)
     if path is None:
         raise error("E678", "there is nothing to train on",

@@ -22,6 +22,7 @@ from . import random
 from .element_types import type_named
 from .graph import Leaf
 from .tensor import Tensor, apply, operator, tensor
+from .training import OPTIMIZERS
 
 DECLARED = re.compile(r"\s*(?P<name>\w+)\{(?P<type>\w+)(?P<grad>\s+grad)?\}\[(?P<shape>[\w\s]*)\]\s*")
 MAIN = ("outputs", "loss", "code")
@@ -153,6 +154,11 @@ def parsed(text: str, file: str = "<stdin>") -> GraphProgram:
         if name not in TRAIN:
             _fail(text, file, name, f"[train] has no '{name}'", did_you_mean(name, list(TRAIN)), "train")
         _check_setting(text, file, name, train[name])
+    if train["optimizer"] not in OPTIMIZERS:
+        _fail(text, file, "optimizer", f"there is no optimizer '{train['optimizer']}'",
+              did_you_mean(train["optimizer"], list(OPTIMIZERS)) or f"there are {', '.join(OPTIMIZERS)}", "train")
+    if train["momentum"] and train["optimizer"] != "sgd":
+        _fail(text, file, "momentum", f"{train['optimizer']} has no momentum", 'optimizer = "sgd" has', "train")
     outputs, loss = main.get("outputs", []), main.get("loss", "")
     if not isinstance(outputs, list) or not all(isinstance(name, str) for name in outputs):
         _fail(text, file, "outputs", "outputs is a list of names", 'outputs = ["Y"]', "main")

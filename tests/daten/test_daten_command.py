@@ -219,6 +219,7 @@ def test_only_parameters_with_grad_are_trained(tmp_path: Path) -> None:
     (("outputs =", "output ="), "[main] has no 'output' [E678]"), (("matmul", "matmull"), "hint: did you mean 'matmul'?"),
     (("batch = 128", "batch = 0"), "batch in [train] is an integer from 1 on, not 0"), (("batch = 128", "batch = true"), "batch in [train] is an integer"),
     (("lr = 2e-3", 'lr = "x"'), "lr in [train] is a number above 0, not 'x'"), (("lr = 2e-3", "lr = nan"), "lr in [train] is a number above 0, not nan"),
+    (('optimizer = "adamw"', 'optimizer = "adamm"'), "error: there is no optimizer 'adamm'"), (('optimizer = "adamw"', 'optimizer = "adam"\nmomentum = 0.9'), "error: adam has no momentum"),
     (("lr = 2e-3", "lr = 0"), "above 0, not 0"), (("epochs = 5", "seed = -1"), "seed in [train] is an integer from 0 on, not -1"),
     (("epochs = 5", "data = 3"), "data in [train] is a text, not 3"), (('loss = "L"', "loss = 3"), "loss is a name"),
     (('outputs = ["P"]', 'outputs = "P"'), "outputs is a list of names"), (("[train]", "[[train]]"), "'train' is a section"),
