@@ -80,8 +80,9 @@ def _rates(name: str, value: Any) -> tuple[float, float]:
 class Optimizer(ABC):
     """The base class of the optimizers. `parameters`: tensors that require gradients; `lr`: the learning rate, which
     may be changed between steps; `steps`: the number of steps so far; `rests`: the rounding errors of 16-bit
-    parameters, by their position. ValueError for a parameter that requires no gradient, and, also where they are set
-    later, for a negative learning rate, weight decay, momentum or eps, and for betas outside [0, 1)."""
+    parameters, by their position. ValueError for a parameter that requires no gradient or is given twice, and, also
+    where they are set later, for a negative learning rate, weight decay, momentum or eps, and for betas outside
+    [0, 1)."""
 
     states = 0                                              # the number of state arrays for each parameter
     lr, weight_decay = _Setting(_from_0), _Setting(_from_0)
@@ -90,11 +91,15 @@ class Optimizer(ABC):
         if isinstance(parameters, Tensor) or not isinstance(parameters, Iterable):
             raise TypeError(f"an optimizer takes a list of tensors, as module.parameters() gives, not {parameters!r}")
         self.parameters, self.lr, self.weight_decay = list(parameters), lr, weight_decay
-        for p in self.parameters:
+        known: dict[int, int] = {}                           # by id: == compares elements
+        for n, p in enumerate(self.parameters):
             if not isinstance(p, Tensor):
                 raise TypeError(f"an optimizer takes a list of tensors, as module.parameters() gives, not of {p!r}")
             if not p.requires_grad:
                 raise ValueError(f"{p!r} requires no gradient")
+            if (first := known.setdefault(id(p), n)) != n:
+                raise ValueError(f"the parameters at {first} and {n} are one tensor of the shape {list(p.shape)}: give "
+                                 "it once, as the parameters() of a module that holds both layers does")
         self.steps = 0
         happens(partial(setattr, self, "steps", 0))          # of an optimizer that a traced function makes
         self.kept = [[_zeros(p) for _ in range(self.states)] for p in self.parameters]
@@ -297,8 +302,9 @@ def linear(peak: float, steps: int, warmup: int = 0, last: float = 0.0) -> Calla
 
 def clip_norm(parameters: Sequence[Tensor], greatest: float) -> Tensor:
     """Scale the gradients in place so that their global L2 norm is at most `greatest`. Returns the norm before scaling,
-    a scalar tensor. Call it between `backward` and `step`. (Pascanu et al., On the difficulty of training recurrent
-    neural networks, 2013.)"""
+    a scalar tensor; a parameter that is given twice counts once. Call it between `backward` and `step`. (Pascanu et
+    al., On the difficulty of training recurrent neural networks, 2013.)"""
+    parameters = list({id(p): p for p in parameters}.values())
     gradients = [p.grad for p in parameters if p.grad is not None]
     if not gradients:
         return Tensor(0.0)

@@ -23,7 +23,7 @@ MOST = (1 << 31) - 1
 class Var:
     """A size that varies from `low` to `high`, both included, as the extent of axes of arguments:
     `jit(f, dynamic_shapes={"x": {0: Var("n", 1, 4096)}})`. Axes with the same Var have the same extent. ValueError if
-    `name` is not an identifier or the range is not within 0 to 2^31 - 1."""
+    `name` is not an identifier or the range is not within 0 to 2^31 - 1, TypeError if a bound is no integer."""
 
     name: str
     low: int = 0
@@ -32,6 +32,12 @@ class Var:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.isidentifier():
             raise ValueError(f"Var: {self.name!r} is no name")
+        for bound in ("low", "high"):
+            try:
+                object.__setattr__(self, bound, operator.index(getattr(self, bound)))
+            except TypeError:
+                raise TypeError(f"Var: the bounds of the size {self.name} are integers, not "
+                                f"{getattr(self, bound)!r}") from None
         if not 0 <= self.low <= self.high <= MOST:
             raise ValueError(f"Var: the size {self.name} cannot be from {self.low} to {self.high}")
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daten import Tensor, optim, realization
+from daten import Tensor, nn, optim, realization
 from daten.optim import SGD, Adam, AdamW, Lion
 
 X = np.random.default_rng(5).standard_normal((6, 3))
@@ -90,6 +90,26 @@ def test_gradients_are_clipped_together() -> None:
     np.testing.assert_allclose(b.grad.numpy(), [0.8])
     with pytest.raises(ValueError, match="requires no gradient"):
         optim.SGD([Tensor(1.0)])
+
+
+@pytest.mark.parametrize("make", [SGD, Adam, AdamW, Lion])
+def test_a_parameter_is_given_once(make: Any) -> None:
+    """Two layers may share it; the module of both gives it once."""
+    one, other = nn.Linear(3, 3), nn.Linear(3, 3)
+    other.weight = one.weight
+    with pytest.raises(ValueError, match=r"the parameters at 0 and 2 are one tensor of the shape \[3, 3\]: give it once"):
+        make([*one.parameters(), *other.parameters()], lr=0.1)
+    assert len(make(nn.Sequential(one, other).parameters(), lr=0.1).parameters) == 3
+    same = [Tensor(np.ones(2), requires_grad=True) for _ in range(2)]             # equal values are not one tensor
+    assert len(make(same, lr=0.1).parameters) == 2
+
+
+def test_a_parameter_that_is_clipped_twice_counts_once() -> None:
+    a = Tensor(np.array([3.0, 4.0]), requires_grad=True)
+    (a * a).sum().backward()
+    assert optim.clip_norm([a, a], 1.0).item() == pytest.approx(10.0)
+    assert a.grad is not None
+    np.testing.assert_allclose(a.grad.numpy(), [0.6, 0.8])
 
 
 @pytest.mark.parametrize(("make", "message"), [

@@ -265,3 +265,22 @@ def test_a_size_of_1_that_comes_first_leaves_the_others_free() -> None:
         _agree(once(x, y), function(x, y))
         counts.append(len(ran))
     assert counts == [1, 1, 1, 2, 2, 2, 2, 2, 2]
+
+
+@pytest.mark.parametrize(("extent", "bounds"), [(1, (2, 16)), (17, (2, 16)), (0, (1, 4096)), (5, (6, 6))])
+def test_an_extent_out_of_the_range_is_refused_in_the_first_call_and_in_later_ones(extent: int, bounds: tuple[int, int]) -> None:
+    once = jit(lambda x: x.sum(axis=0), dynamic_shapes={"x": {0: Var("rows", *bounds)}})
+    for _ in range(2):
+        with pytest.raises(ValueError, match=f"jit: the size rows is from {bounds[0]} to {bounds[1]}, and not {extent}"):
+            once(np.ones((extent, 3), np.float32))
+        assert once(np.ones((bounds[0], 3), np.float32)).shape == (3,)
+
+
+def test_the_bounds_of_a_size_are_integers() -> None:
+    for low, high in ((1.5, 16), ("1", 16), (1, None), (1, 16.0)):
+        with pytest.raises(TypeError, match="Var: the bounds of the size n are integers, not"):
+            Var("n", low, high)                               # type: ignore[arg-type]
+    made = Var("n", np.int64(1), np.int32(16))                # type: ignore[arg-type]
+    assert (made, type(made.low), type(made.high)) == (Var("n", 1, 16), int, int)
+    with pytest.raises(ValueError, match="Var: the size n cannot be from 16 to 1"):
+        Var("n", 16, 1)

@@ -1,0 +1,99 @@
+"""Operators of a user, with a gradient by hand, as layers of a network that is trained."""
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from daten import Tensor, Var, checkpoint, gradcheck, gradients, jit, nn, operator, optim
+
+SPEC = """
+[composite]
+name = "Gated"
+inputs = ["X{Floating}[B I]", "W{Floating}[I O]", "b{Floating}[O]"]
+outputs = ["Y{Floating}[B O]"]
+[composite.implementation]
+lang = "python"
+code = "z = X @ W + b; return z * np.tanh(z)"
+[composite.gradient]
+lang = "python"
+code = '''
+z = X @ W + b
+t = np.tanh(z)
+g = grad_Y * (t + z * (1 - t * t))
+return g @ W.T, X.T @ g, g.sum(axis=0)
+'''
+"""
+GATED = operator(SPEC)
+THREADS = """
+from daten import use
+use(config={"OMP": 1})
+from test_user_operators import curve
+print(*[loss.hex() for loss in curve("jit", 5)[0]])
+"""
+
+
+class Gated(nn.Module):
+    def __init__(self, inputs: int, outputs: int) -> None:
+        draw = np.random.default_rng(inputs)
+        self.weight = Tensor(draw.standard_normal((inputs, outputs)).astype(np.float32) * 0.3, requires_grad=True)
+        self.bias = Tensor(np.zeros(outputs, np.float32), requires_grad=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return GATED(x, self.weight, self.bias)
+
+
+def network() -> nn.Sequential:
+    return nn.Sequential(Gated(4, 16), Gated(16, 8), Gated(8, 1))
+
+
+def curve(way: str, steps: int) -> tuple[list[float], nn.Sequential]:
+    """The losses of a training, and what is trained."""
+    made, draw = network(), np.random.default_rng(1)
+    optimizer = optim.Adam(made.parameters(), lr=1e-2)
+    x = draw.standard_normal((32, 4)).astype(np.float32)
+    y = np.abs(x.sum(axis=1, keepdims=True))
+
+    def step(x: Tensor, y: Tensor) -> Any:
+        forward = checkpoint(made) if way == "checkpoint" else made
+        loss = ((forward(x) - y) ** 2).mean()
+        loss.backward()
+        optimizer.step(loss)
+        return loss
+    if way == "jit":
+        step = jit(step)
+    if way == "jit of a size":
+        step = jit(step, dynamic_shapes={name: {0: Var("n", 1, 64)} for name in "xy"})
+    return [step(Tensor(x), Tensor(y)).item() for _ in range(steps)], made
+
+
+@pytest.mark.slow
+def test_a_network_of_them_is_trained_in_every_way() -> None:
+    plain, made = curve("plain", 30)
+    assert plain[-1] < 0.5 * plain[0]
+    for way in ("jit", "jit of a size", "checkpoint"):
+        np.testing.assert_allclose(curve(way, 30)[0], plain, rtol=1e-4, err_msg=way)
+    other, x = network(), Tensor(np.ones((3, 4), np.float32))
+    other.load_state_dict(made.state_dict())
+    np.testing.assert_array_equal(other(x).numpy(), made(x).numpy())
+
+
+@pytest.mark.slow
+def test_the_number_of_threads_changes_no_bit_of_them() -> None:
+    path = os.pathsep.join([os.path.dirname(__file__), *filter(None, [os.environ.get("PYTHONPATH")])])
+    curves = [subprocess.run([sys.executable, "-c", THREADS], env=os.environ | {"OMP_NUM_THREADS": str(n), "PYTHONPATH": path}, capture_output=True, text=True,
+                             check=True, timeout=300).stdout.split() for n in (1, 2)]
+    assert len(curves[0]) == 5
+    assert curves[0] == curves[1]
+
+
+@pytest.mark.slow
+def test_their_gradients_are_those_by_differences_and_have_gradients() -> None:
+    draw = np.random.default_rng(0)
+    arrays = [draw.standard_normal(shape) for shape in ((3, 4), (4, 5), (5,))]
+    assert gradcheck(GATED, arrays) < 1e-6
+    assert gradcheck(lambda x, w, b: gradients(GATED(x, w, b).sum(), [w])[0], arrays) < 1e-6
