@@ -134,6 +134,8 @@ def leaf(data: Any, dtype: Any = None, stays: bool = False) -> Ref:
         array = array.astype(np.float32 if array.dtype == np.float64 else np.complex64)
     name = dtype_of(array)
     if name is None:
+        for size in [each for each in array.flat if isinstance(each, Symbolic)]:
+            int(size)                                       # it says that the size varies
         raise TypeError(f"no tensor has elements of type {array.dtype}")
     own = huge_pages.copied(array) if stays else np.array(array, order="C")   # a later change is none of it
     own.flags.writeable = False

@@ -104,8 +104,9 @@ class Symbolic(ABC):
         if not all(isinstance(v, int | float | Symbolic) for v in (a, b)):
             return NotImplemented
         function = REAL[sign]
+        of_sizes = sign == "/" and all(isinstance(v, int | SymbolicSize) for v in (a, b))
         return SymbolicFloat(lambda values: function(value_of_all(a, values), value_of_all(b, values)),
-                             f"({a!r} {sign} {b!r})", self._ask)
+                             f"({a!r} {sign} {b!r})", self._ask, (a, b) if of_sizes else None)
 
     def __add__(self, other: Any) -> Any: return self._combined("+", self, other)
     def __radd__(self, other: Any) -> Any: return self._combined("+", other, self)
@@ -144,18 +145,26 @@ class Symbolic(ABC):
     def __index__(self) -> int: self._ask(repr(self))
     def __int__(self) -> int: self._ask(repr(self))
     def __float__(self) -> float: self._ask(repr(self))
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any: self._ask(repr(self))
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        """An array of Python's objects, with which NumPy computes as Python does: np.prod(x.shape) is a size."""
+        if dtype not in (None, object):
+            self._ask(repr(self))
+        import numpy as np  # jit needs it anyway
+        made = np.empty((), object)
+        made[()] = self
+        return made
 
 
 class SymbolicFloat(Symbolic):
     """What is computed from sizes that vary and has a fraction: n / 2, n ** 0.5, np.sqrt(n). It can be computed with,
     and be a number beside a tensor."""
 
-    __slots__ = ("ask", "evaluate", "text")
+    __slots__ = ("ask", "evaluate", "quotient", "text")
 
     def __init__(self, evaluate: Callable[[Mapping[str, int] | None], Any], text: str,
-                 ask: Callable[[str], NoReturn]) -> None:
-        self.evaluate, self.text, self.ask = evaluate, text, ask
+                 ask: Callable[[str], NoReturn], quotient: tuple[Any, Any] | None = None) -> None:
+        self.evaluate, self.text, self.ask, self.quotient = evaluate, text, ask, quotient
 
     def value(self, values: Mapping[str, int] | None = None) -> float:
         """What it is for some values of the sizes, or in the call that is traced."""
@@ -163,6 +172,15 @@ class SymbolicFloat(Symbolic):
 
     def __repr__(self) -> str:
         return self.text
+
+    def __floor__(self) -> Any:
+        """math.floor(n / 2) is a size."""
+        a, b = self.quotient or self._ask(f"floor({self!r})")
+        return a // b
+
+    def __ceil__(self) -> Any:
+        a, b = self.quotient or self._ask(f"ceil({self!r})")
+        return -(-a // b)
 
     def _ask(self, what: str) -> NoReturn:
         self.ask(what)
@@ -200,6 +218,8 @@ class SymbolicSize(Symbolic):
             return super()._combined(sign, a, b)
         return self.variables.size(Op(INTEGERS[sign], (formula_of(a), formula_of(b))))
 
+    def __floor__(self) -> Any: return self
+    def __ceil__(self) -> Any: return self
     def __floordiv__(self, other: Any) -> Any: return self._divided(self, other)
     def __rfloordiv__(self, other: Any) -> Any: return self._divided(other, self)
     def __mod__(self, other: Any) -> Any: return self - self // other * other

@@ -5,6 +5,7 @@ gives them their extents. It is made once per process, and so is its gradient.
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 Given = tuple[str, tuple[int, ...]]                         # an element type and a shape
 EXPRESSION = "<expression>"                                 # the file of a body of our own
+EXTENT = re.compile(r"\bN\d+_\d+\b")
 INDEXING = "getitem", "setitem"                             # names of bodies that read and write at an index
 MOST_SHAPES = 1024                                          # of the inputs of an operator that are remembered
 Formula = tuple[str, Any, Expr]                             # an input, one of its extents, and its formula
@@ -342,9 +344,12 @@ library_spec = cache(operator_library.spec_of)
 
 def of_body(code: str, inputs: Sequence[Given], name: str) -> Template:
     """The template of a body over `x0`, `x1` … that is no operator of the library, such as `return x0[1:]`, with a
-    name. Its elements are of the type of the first."""
+    name. `Nn_k` in it is the extent of axis k of `xn`. Its elements are of the type of the first."""
+    used = set(EXTENT.findall(code))                        # an extent of 1 in this call may be another in others
+
     def declared(n: int, dtype: str, shape: tuple[int, ...]) -> str:
-        extents = " ".join([f"N{n}_{k}" if e != 1 else "1" for k, e in enumerate(shape)])
+        extents = " ".join([size if e != 1 or size in used else "1" for k, e in enumerate(shape)
+                            for size in (f"N{n}_{k}",)])
         return f'"x{n}{{{DTYPES[dtype].numpy}}}[{extents}]"'
     inputs_text = ", ".join([declared(n, *each) for n, each in enumerate(inputs)])
     result = f"y{{{DTYPES[inputs[0][0]].numpy}}}[...]"

@@ -32,6 +32,8 @@ FUNCTIONS: dict[str, Callable[[Tensor, Tensor], Any]] = {
     "reshapes": lambda x, y: (x.reshape(-1), x.reshape(x.shape[0], 2, 3).transpose(1, 0, 2).reshape(2, -1), y.reshape(3 * x.shape[0], 2)),
     "numbers": lambda x, y: (x / x.shape[0], x.sum() - x.size, x * (x.shape[0] + 1) // 2, x.shape[0] % 1,
                             x / x.shape[0] ** 0.5, x * (np.sqrt(x.shape[0]) - 1 / x.shape[0]), 2.5 * x.shape[0] + y),
+    "shapes": lambda x, y: (x.reshape(np.prod(x.shape), 1), x.sum() / np.prod(x.shape[:1]), x * np.sum(x.shape), y / np.size(x), x - np.prod((x.shape[0], 2), axis=0),
+                            x[:math.ceil(x.shape[0] / 2)], y[:math.floor(x.shape[0] / 2)], x * math.ceil(x.shape[0]), y + np.mean(x.shape)),
     "slices": lambda x, y: (x[1:] - x[:-1], x[-1], x.reshape(-1)[x.shape[0]:2 * x.shape[0] + 1], x[:, ::2]),
     "clipped": lambda x, y: (x[:5000] * 2, x[-5000:], x[x.shape[0] - 1:x.shape[0] + 3], x[:, -300:4:3], y[x.shape[0] + 2:], y[5000::-1]),
     "joined": lambda x, y: (apply("concatenate", x, y, axis=0), np.stack([x, y]), apply("concatenate", x, y, axis=1)[:, 1:-1]),
@@ -94,6 +96,26 @@ def test_a_bound_that_is_inside_of_some_extents_alone_is_clipped_in_the_others(f
         assert made.shape == wanted.shape
         np.testing.assert_allclose(made.numpy(), wanted, rtol=1e-5, atol=1e-5)
     assert len(ran) == 1
+
+
+@pytest.mark.parametrize("function", [lambda x: x[:x.shape[0] // 2] * 2, lambda x: x[x.shape[0] // 2:], lambda x: x[x.shape[0] - 2:], lambda x: x[-(x.shape[0] // 3):].sum()])
+def test_a_bound_may_be_1_in_the_call_that_is_traced(function: Any) -> None:
+    calls: list[int] = []
+
+    def counting(x: Any) -> Any:
+        calls.append(1)
+        return function(x)
+    once = jit(counting, dynamic_shapes={"x": {0: Var("n", 3, 64)}})
+    for n in (3, 8, 4, 61):
+        x = np.random.default_rng(n).standard_normal((n, 2)).astype(np.float32)
+        np.testing.assert_allclose(once(x).numpy(), function(x), rtol=1e-5)
+    assert len(calls) == 2                                    # the first trace is for a bound of 1
+
+
+def test_arrays_of_sizes_that_vary_are_no_tensors() -> None:
+    for function in (lambda x: x + np.array(x.shape), lambda x: Tensor(np.array(x.shape)), lambda x: x * np.float32(x.shape[0])):
+        with pytest.raises(ValueError, match="jit: n is asked for as a value of Python"):
+            jit(function, dynamic_shapes={"x": {0: N}})(np.ones((3, 2), np.float32))
 
 
 def test_a_slice_that_has_to_be_as_long_as_a_constant_axis_needs_bounds_that_say_so() -> None:
@@ -166,7 +188,7 @@ def test_a_step_of_training_is_traced_once_for_all_batches(monkeypatch: pytest.M
 REFUSED: dict[str, tuple[Callable[[Tensor], Any], str]] = {
     "range": (lambda x: [x[i] for i in range(x.shape[0])], "n is asked for as a value of Python"),
     "len": (lambda x: len(x), "n is asked for as a value of Python"),
-    "numpy": (lambda x: x * np.arange(x.shape[0]), "n is asked for as a value of Python"),
+    "numpy": (lambda x: x * np.arange(x.shape[0]), "is asked for as a value of Python"),
     "if": (lambda x: x if x.shape[0] > 7 else x * 2, "n > 7 is asked for as a value of Python"),
     "float": (lambda x: x * math.sqrt(x.shape[0]), "n is asked for as a value of Python"),
     "fraction": (lambda x: x if x.shape[0] / 2 > 1 else x * 2, r"\(n / 2\) > 1 is asked for"),
