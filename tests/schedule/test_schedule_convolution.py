@@ -106,7 +106,9 @@ def test_the_sums_in_registers_are_under_no_condition() -> None:
 
 def test_two_lines_or_more_are_one_tile() -> None:
     steps = taken(scheduled(windows("avx2"))).steps
-    assert sum([step[0] == "fuse" and step[1][0] == "y" for step in steps]) == 3
+    versions = [step[2] for step in steps if step[0] == "split" and step[1][0] == "y" and step[3:] == ("pad",)]
+    assert sorted(map(str, versions)) == ["2", "2", "4"]       # direct, tall, narrow; the direct one fuses none
+    assert sum([step[0] == "fuse" and step[1][0] == "y" for step in steps]) == 2 * 3
 
 
 def test_filters_are_transposed_while_they_are_packed() -> None:
@@ -125,6 +127,23 @@ def test_images_that_wide_tiles_cover_better_have_a_nest_of_their_own(nightly: b
     assert copy[1:] == ("o", ("<", ("*", ("floordiv", ("+", "H", "1"), "2"), ("floordiv", ("+", "W", "15"), "16")),
                               ("*", ("floordiv", ("+", "H", "3"), "4"), ("floordiv", ("+", "W", "7"), "8"))), "h")
     assert_same(before, after, ((3, 2, 14, 14, 1), (9, 1, 1, 9, 1), (2, 33 if nightly else 3, 10, 16, 1), (1, 2, 13, 13, 1)))
+
+
+def test_images_that_narrow_tiles_cover_clearly_better_have_a_nest_of_their_own(nightly: bool) -> None:
+    before = windows("avx2")
+    after = scheduled(before)
+    (copy,) = [step for step in taken(after).steps if step[0] == "specialize" and step[3] == "a"]
+    narrow = ("*", ("floordiv", ("+", "H", "3"), "4"), ("floordiv", ("+", "W", "3"), "4"))
+    tall = ("*", ("floordiv", ("+", "H", "1"), "2"), ("floordiv", ("+", "W", "7"), "8"))
+    assert copy[1:] == ("o", ("and", ("<=", "65", "M"), ("<=", ("*", narrow, "10"), ("*", tall, "9"))), "a")
+    few = ((65, 1, 4, 12, 1), (66, 2, 3, 4, 1))
+    assert_same(before, after, (*few, (70, 33, 5, 20, 1), (65, 3, 12, 11, 2)) if nightly else few)
+
+
+@pytest.mark.parametrize(("dtype", "narrow"), [("f32", False), ("f64", True)])
+def test_lines_of_pixels_are_copied_half_a_vector_at_a_time_or_more(dtype: str, narrow: bool) -> None:
+    copies = [step for step in taken(scheduled(windows("avx512", dtype))).steps if step[0] == "specialize"]
+    assert any(step[3] == "a" for step in copies) == narrow
 
 
 MANY = ((32, 33, 3, 7, 1), (40, 32, 1, 14, 1), (32, 70, 2, 7, 1))               # filters, channels, lines, pixels

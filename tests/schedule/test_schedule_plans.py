@@ -145,6 +145,14 @@ PLANS: tuple[tuple[str, NestKind, Any, Machine, dict[str, tuple[str, str]]], ...
          "wide_tiles": ("(packed-convolution (rows 8) (lines 2) (width 16) (lanes 16) (depth 32) (panel-rows 512) (prefetch 4) (constant-window) (unroll-inner))",
                         "(< (* (floordiv (+ H 1) 2) (floordiv (+ W 15) 16)) (* (floordiv (+ H 3) 4) (floordiv (+ W 7) 8)))"),
          "convolution": ("(packed-convolution (rows 8) (lines 4) (width 8) (lanes 16) (depth 32) (panel-rows 512) (prefetch 4) (constant-window) (unroll-inner))", "")}),
+    ("a convolution with windows of 3 × 3, of shorter vectors", contractions.PRODUCTS,
+     Product("f32", 8, (B,), (M,), (Axis("y", "H", "H"), Axis("x", "W", "W")), (K, axis("r", 3), axis("s", 3)), None,
+             "x", True, True), V3, {
+         "narrow_tiles": ("(packed-convolution (rows 6) (lines 4) (width 4) (lanes 8) (depth 32) (panel-rows 252) (prefetch 4) (constant-window) (unroll-inner))",
+                          "(and (<= 65 M) (<= (* (* (floordiv (+ H 3) 4) (floordiv (+ W 3) 4)) 10) (* (* (floordiv (+ H 1) 2) (floordiv (+ W 7) 8)) 9)))"),
+         "wide_tiles": ("(packed-convolution (rows 6) (lines 1) (width 16) (lanes 8) (depth 32) (panel-rows 252) (prefetch 4) (constant-window) (unroll-inner))",
+                        "(< (* (floordiv (+ H 0) 1) (floordiv (+ W 15) 16)) (* (floordiv (+ H 1) 2) (floordiv (+ W 7) 8)))"),
+         "convolution": ("(packed-convolution (rows 6) (lines 2) (width 8) (lanes 8) (depth 32) (panel-rows 252) (prefetch 4) (constant-window) (unroll-inner))", "")}),
     ("a convolution of lines", contractions.PRODUCTS,
      Product("f32", 16, (B,), (M,), (Axis("x", "W", "W"),), (K, axis("s", 3)), None, "x", True), V4, {
          "convolution": ("(packed-convolution (rows 8) (lines 1) (width 32) (lanes 16) (depth 128) (panel-rows 512) (prefetch 4) (constant-window) (unroll-inner))", "")}),

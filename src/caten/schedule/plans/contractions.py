@@ -23,6 +23,7 @@ from .convolutions import (
     few_pixels,
     few_pixels_in_wide_tiles,
     filters_in_vectors,
+    narrow_tiles,
     pointwise_convolution,
     small_images,
     wide_tiles,
@@ -400,4 +401,4 @@ PRODUCTS = NestKind(
     (tiny_matrix, short_dots, matrix_vector, several_rows, few_columns, few_columns_transposed,
      streamed_in_small_blocks, streamed_right, three_vectors, right_fits_cache, whole_tiles, batch_fits_cache,
      few_rows, pointwise_convolution, small_images, small_batch, filters_in_vectors, few_filters,
-     few_pixels_in_wide_tiles, few_pixels, wide_tiles, convolution, small_product, packed))
+     few_pixels_in_wide_tiles, few_pixels, narrow_tiles, wide_tiles, convolution, small_product, packed))

@@ -29,6 +29,7 @@ MOST_PIXELS = 2048              # whose results for a panel of filters do not ne
 IMAGES = 4                      # whose results are kept at once: filters are packed once for all of them
 MOST_COLUMNS = 1024             # of lines that are packed whole
 MOST_FILTERS = 64               # for which copying a window counts beside multiplying it
+FEWER_TILES = (10, 9)           # narrow tiles must save so much: they are packed in short vectors
 FILTER_ROWS = 4                 # of a tile that reads windows in place: it loads a vector of pixels for so many
 FEWEST_REGISTERS = 16           # for two lines of these, and twice as many registers for four
 COPYING = 1                     # filters that are multiplied while a window is copied, but for the halo of the lines
@@ -183,6 +184,27 @@ def few_pixels(p: Product, context: PlanContext) -> Version:
 def wide_tiles(p: Product, context: PlanContext) -> Version:
     """For convolutions of images that fewer register tiles cover if these have half as many lines, of twice the
     width: 14 × 14 pixels are 7 tiles of 2 × 16, but 8 of 4 × 8."""
+    tall, line, column = _tall_tiles(p, context)
+    wide = _wider(tall)
+    return Version(wide, ("<", _tiles(line, column, wide), _tiles(line, column, tall)), "h")
+
+
+def narrow_tiles(p: Product, context: PlanContext) -> Version:
+    """For convolutions with many filters, of images that clearly fewer register tiles cover if these have twice as many
+    lines, of half the width: 28 × 28 pixels are 49 tiles of 4 × 4, but 56 of 2 × 8."""
+    tall, line, column = _tall_tiles(p, context)
+    filters, narrow = p.rows[-1], replace(tall, lines=2 * tall.lines, width=tall.width // 2)
+    if not filters.size or 2 * narrow.width < narrow.lanes:
+        raise NotApplicable("the number of filters is no size, or lines are copied less than half a vector at a "
+                            "time")
+    (more, less), tiles = FEWER_TILES, [_tiles(line, column, plan) for plan in (narrow, tall)]
+    cond = both(at_least(filters, MOST_FILTERS + 1), ("<=", ("*", tiles[0], str(more)), ("*", tiles[1], str(less))))
+    return version_if(narrow, cond, "a", "there are few filters, or narrow tiles do not cover the image better")
+
+
+# -- their parts -------------------------------------------------------------------------------------------------------
+def _tall_tiles(p: Product, context: PlanContext) -> tuple[PackedConvolution, Axis, Axis]:
+    """The plan of a convolution with register tiles of an even number of lines, and the lines and columns."""
     if not p.has_windows:
         raise NotApplicable("no operand is read in windows")
     tall = _windows(p, context)
@@ -191,11 +213,9 @@ def wide_tiles(p: Product, context: PlanContext) -> Version:
     *_, line, column = p.columns
     if not line.size or not column.size:
         raise NotApplicable(f"the extents of '{line.name}' and '{column.name}' are no sizes")
-    wide = _wider(tall)
-    return Version(wide, ("<", _tiles(line, column, wide), _tiles(line, column, tall)), "h")
+    return tall, line, column
 
 
-# -- their parts -------------------------------------------------------------------------------------------------------
 def _windows_of_lines(p: Product) -> tuple[Axis, Axis, Axis, Axis]:
     """The filters, channels, lines and columns of a convolution with windows of several lines, of known extents."""
     if not p.is_2d or not p.has_windows or p.batch or len(p.rows) > 1 or len(p.sums) < 3:
