@@ -300,3 +300,38 @@ def test_an_index_from_the_end_of_an_array_as_one_row(extent: str, least: int, r
     else:
         with pytest.raises(CatenError, match="E483"):
             verify(program)
+
+
+def test_a_product_that_an_equation_bounds_fits_also_among_many_facts() -> None:
+    """⌊H / G⌋·i is below H, so it does not wrap; beside what the blocks of rows and vectors of a head say."""
+    text = """(loop P (buffer Q f32 (H T D) (0 1 2) in) (buffer K f32 (G S D) (0 1 2) in) (buffer Y f32 (G (floordiv H G) T D) (0 1 2 3) inout)
+        (buffer A f32 (D H) (0 1) in) (buffer B f32 ((floordiv H G) D) (0 1) in) (buffer C f32 ((floordiv H G) D G) (0 1 2) in)
+        (size H) (size T) (size D) (size G) (size S) (ensure 1 (= (* (* D H) T) (* (* (* (floordiv H G) D) G) T)))
+        (check 1 "the numbers of elements differ")
+        (kernel k (if (and (<= 8 D) (and (<= 1 S) (<= S 1))) ((for i 0 G 1 serial (for j 0 T 1 serial (for b 0 (floordiv (+ (floordiv H G) 95) 96) 1 serial
+          (for k (* 8 (floordiv (min 96 (- (floordiv H G) (* 96 b))) 8)) (min 96 (- (floordiv H G) (* 96 b))) 1 serial (if (< (* 32 (floordiv D 32)) D)
+            ((for p 0 (- (floordiv (+ D 7) 8) (* 4 (floordiv D 32))) 1 serial (for l 0 8 1 serial (if (< (+ (+ (* 32 (floordiv D 32)) (* 8 p)) l) D)
+              ((setf (aref Y i (+ (* 96 b) k) j (+ (+ (* 32 (floordiv D 32)) (* 8 p)) l))
+                 (aref Q (+ (+ (* (floordiv H G) i) (* 96 b)) k) j (+ (+ (* 32 (floordiv D 32)) (* 8 p)) l)))))))))))))))))"""
+    verify(resolve(read(text)[0]))
+    with pytest.raises(CatenError, match="index 1 is not shown to be inside"):
+        verify(resolve(read(text.replace("(aref Q (+ (+ (* (floordiv H G) i)", "(aref Q (+ (+ (* (floordiv H G) (+ 1 i))"))[0]))
+
+
+BLOCKS_OF_WINDOWS = """(loop P (buffer X f32 (H W) (0 1) in) (buffer Y f32 () () inout) (size H) (size W)
+    (ensure 1 (= H (* 16 (floordiv H 16)))) (check 1 "H") (ensure 2 (= W (* 16 (floordiv W 16)))) (check 2 "W")
+    (kernel k (for b 0 (floordiv (+ (* (floordiv H 16) (floordiv W 16)) 251) 252) 1 serial {loops})))"""
+MOST = "(min (- (* (floordiv H 16) (floordiv W 16)) (* 252 b)) 252)"
+
+
+@pytest.mark.parametrize(("loops", "j"), [
+    (f"(for i 0 {MOST} 1 serial {{body}})", "(+ (* 252 b) i)"),
+    (f"(for t 0 (floordiv (+ {MOST} 5) 6) 1 serial (if (<= (+ (+ (* 252 b) (* 6 t)) 6) (* (floordiv H 16) (floordiv W 16))) ((for i 0 6 1 serial {{body}}))))",
+     "(+ (+ (* 252 b) (* 6 t)) i)")])
+def test_windows_of_an_image_in_blocks_of_a_product(loops: str, j: str) -> None:
+    """The number of a window, of as many as fit, divided by those of a line: below the number of lines of windows."""
+    body = f"(for p 0 256 1 serial (incf (aref Y) (aref X (+ (* 16 (floordiv {j} (floordiv W 16))) (floordiv p 16)) (+ (* 16 (mod {j} (floordiv W 16))) (mod p 16)))))"
+    text = BLOCKS_OF_WINDOWS.format(loops=loops.format(body=body))
+    verify(resolve(read(text)[0]))
+    with pytest.raises(CatenError, match="index 1 is not shown to be inside"):
+        verify(resolve(read(text.replace(f"(floordiv {j}", f"(floordiv (+ 1 {j})"))[0]))

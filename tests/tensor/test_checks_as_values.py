@@ -219,13 +219,12 @@ def test_threads_of_devices_make_their_own_checks() -> None:
 GROUPED = """
 [composite]
 name = "Grouped"
-inputs = ["x{float}[N M W]", "scale{float}[C K]"]
+inputs = ["x{float}[N M W](where (= (* N M W) (* 2 N C W)))", "scale{float}[C K]"]
 outputs = ["y{float}[N 2]"]
 
 [implementation]
 lang = "python"
 code = '''
-xs = x.reshape(N, 2, C, W)
 y = np.zeros((N, 2), np.float32)
 for n in range(N):
     for g in range(2):
@@ -233,7 +232,7 @@ for n in range(N):
             for c in range(C):
                 for p in range(K):
                     if 0 <= 2 * i + p - 1 < W:
-                        y[n, g] += xs[n, g, c, 2 * i + p - 1] * scale[c, p]
+                        y[n, g] += x[n, C * g + c, 2 * i + p - 1] * scale[c, p]
 '''
 """
 

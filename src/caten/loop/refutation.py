@@ -36,6 +36,7 @@ class Horizon:
 # Small systems first. Facts about products may be many: if a system with them stays open, smaller ones follow.
 HORIZONS = Horizon(10, 0), Horizon(20, 0), Horizon(64, ROUNDS)
 IF_OPEN = Horizon(64, 1), Horizon(64, 0)
+WIDE_ROWS = 20, 64             # of systems about overflow, in which all facts about products are
 
 Answer = TypeVar("Answer")
 Alternative = tuple[Constraint, ...]
@@ -59,6 +60,8 @@ class Stated(Protocol):
 
     @property
     def clauses(self) -> tuple[Clause, ...]: ...
+    def linear(self, expr: Expr) -> Linear: ...
+    def interval(self, form: Linear) -> Range: ...
     def is_positive(self, atom: Expr) -> bool: ...
 
 
@@ -85,10 +88,7 @@ def refuted(known: Assumptions, goal: Alternative, widely: bool = False) -> bool
     if all(c.linear.is_constant for c in goal):
         return False
     if widely:                     # frequent, for every sum that may wrap: no case distinctions
-        rows, splits = _system(known, goal, widely, HORIZONS[-1])
-        operation_count.current().charge(operation_count.QUESTION + len(rows))
-        return any(isinstance(decide(rows + _products(known, rows, splits, rounds, True)), Empty)
-                   for rounds in (1, ROUNDS))
+        return any(_is_excluded_widely(known, goal, most) for most in WIDE_ROWS)
     allowed = known.patience * MAX_SEARCH >> MAX_DEPTH - 1 - known.depth
     asked: list[Constraint] | None = None
     is_open = False
@@ -107,6 +107,13 @@ def refuted(known: Assumptions, goal: Alternative, widely: bool = False) -> bool
         if answer:
             return True
     return False
+
+
+def _is_excluded_widely(known: Assumptions, goal: Alternative, most: int) -> bool:
+    """Is a goal about overflow excluded by so many facts?"""
+    rows, splits = _system(known, goal, True, Horizon(most, ROUNDS))
+    operation_count.current().charge(operation_count.QUESTION + len(rows))
+    return any(isinstance(decide(rows + _products(known, rows, splits, rounds, True)), Empty) for rounds in (1, ROUNDS))
 
 
 def is_false(c: Constraint) -> bool:
@@ -295,13 +302,36 @@ def multiples_above(known: Stated, form: Linear, of: Linear) -> Iterator[Linear]
     atoms, parts = set(form.atoms()), set(of.atoms())
     stated = [c for clause in known.clauses if len(clause.alternatives) == 1 for c in clause.alternatives[0]]
     bounds = [bound for c in stated if not c.equal and not atoms.isdisjoint(c.linear.atoms())
-              and atoms.isdisjoint((bound := (c.linear + form).shifted(1)).atoms())]
+              for each in _without_minimum(known, c.linear)
+              if (bound := _without_digits(known, (each + form).shifted(1), atoms)) is not None]
     gaps = [without_common_factors(known, c.linear) for c in stated
             if c.equal and not parts.isdisjoint(c.linear.atoms())] if bounds else []
     for bound in bounds:
         for each in (bound, *[bound + gap for gap in gaps], *[bound - gap for gap in gaps]):
             if (times := each.quotient(of)) is not None:
                 yield times
+
+
+def _without_digits(known: Stated, form: Linear, atoms: set[Expr]) -> Linear | None:
+    """A form that is at least as large, without these atoms: the last digit of a place, below a number, is at its
+    greatest. None if others are left."""
+    digits = {m: k for m, k in form.terms.items() if not atoms.isdisjoint(m)}
+    if not digits:
+        return form
+    if not all(len(m) == 1 and isinstance(m[0], Var) and k > 0 for m, k in digits.items()):
+        return None
+    most = known.interval(Linear(digits))[1]
+    return (form - Linear(digits)).shifted(most) if most < NEAR else None
+
+
+def _without_minimum(known: Stated, form: Linear) -> Iterator[Linear]:
+    """What is ≥ 0 if a form is: the form, and it with each operand of a minimum in it, as at the end of a block."""
+    yield form
+    for m, k in form.terms.items():
+        match m:
+            case (Op(fn="min", args=args),) if k > 0:
+                for arg in args:
+                    yield form - Linear({m: k}) + known.linear(arg).scaled(k)
 
 
 def without_common_factors(known: Stated, form: Linear) -> Linear:

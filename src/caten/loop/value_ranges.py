@@ -328,7 +328,8 @@ class Valuation(ABC):
                 lo, hi = self._range(a)
                 return lo // d, hi // d
             case Op(fn="floordiv", args=(a, b)):
-                return self.once(("quotient", atom), lambda: self._quotient_range(a, b))
+                return self._quotient_range(a, b) if atom in self._asked_quotients() else self.once(
+                    ("quotient", atom), lambda: self._bounded_quotient(atom, a, b))
             case Op(fn="mod", args=(_, b)) if self._range(b)[0] >= 0:
                 return 0, max(self._range(b)[1] - 1, 0)               # modulo 0 is 0
             case Op(fn="min" | "max", args=(a, b)) if is_integer(atom.dtype):
@@ -400,14 +401,29 @@ class Valuation(ABC):
         (lo, hi), row = self.interval(self.linear(expr)), DTYPES[expr.dtype]
         return max(lo, row.least), min(hi, row.greatest)
 
-    def _quotient_range(self, a: Expr, b: Expr) -> Range:
-        """The range of ⌊a / b⌋ for b not constant. Division by 0 gives 0."""
-        lo, hi = self._range(a)
+    def _asked_quotients(self) -> set[Expr]:
+        """The quotients that are being bounded: what bounds one may ask whether a factor is positive, which is itself
+        or has it as a part."""
+        asked: set[Expr] = self.memo.setdefault("quotients asked", set())
+        return asked
+
+    def _bounded_quotient(self, atom: Expr, a: Expr, b: Expr) -> Range:
+        """The range of the atom ⌊a / b⌋ for b not constant, also by what is stated of a."""
+        lo, hi = self._quotient_range(a, b)
         if self._range(b)[0] < 0:
-            return min(lo, 0, -hi), max(hi, 0, -lo)
-        above = [self.interval(times)[1] - 1 for times in multiples_above(self, self.linear(a), self.linear(b))
-                 if not _has_quotients(times)]
-        return min(lo, 0), max(min([hi, *above]), 0)
+            return lo, hi
+        self._asked_quotients().add(atom)
+        try:
+            above = [self.interval(times)[1] - 1 for times in multiples_above(self, self.linear(a), self.linear(b))
+                     if not _has_quotients(times)]
+        finally:
+            self._asked_quotients().remove(atom)
+        return lo, max(min([hi, *above]), 0)
+
+    def _quotient_range(self, a: Expr, b: Expr) -> Range:
+        """The range of ⌊a / b⌋ by those of a and b. Division by 0 gives 0."""
+        lo, hi = self._range(a)
+        return (min(lo, 0, -hi), max(hi, 0, -lo)) if self._range(b)[0] < 0 else (min(lo, 0), max(hi, 0))
 
 
 def _kept(memo: dict[Any, Any], question: Any, find: Callable[[], Answer]) -> Answer:

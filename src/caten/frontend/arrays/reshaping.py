@@ -2,6 +2,7 @@
 
 Both shapes are cut into groups of equal products, and each group is reshaped alone: (B·T, H·D) → (B, T, H, D) splits
 two axes, whose indices stay affine: i·T + j and k·D + l. Products are polynomials over sizes, so this needs no numbers.
+So does (H, W) → (⌊H / 7⌋, 7, ⌊W / 7⌋, 7), on condition that the divisions leave no rest.
 Where axes are merged, an index is a quotient or a remainder of the flat index."""
 from __future__ import annotations
 
@@ -23,7 +24,10 @@ def reshape(b: Builder, x: Array, shape: Sequence[Any]) -> Array:
         problem = f"{spelled(x.shape)} cannot be reshaped to {spelled(wanted)}: the numbers of elements differ"
         if (size := _only_at_most_1(lacking)) is not None:
             b.fail("E324", f"{problem} where {size} is greater than 1")
-        b.require(Op("eq", (product_of(x.shape), product_of(wanted))), "E324", problem)
+        for ours, theirs in grouped(x.shape, wanted):
+            left, right = product_of(x.shape[ours]), product_of(wanted[theirs])
+            if left is not right:
+                b.require(Op("eq", (left, right)), "E324", problem)
     return b.view(x, wanted, lambda indices: indices_before(x.shape, wanted, indices))
 
 
@@ -60,8 +64,7 @@ def _without_unknown(b: Builder, x: Array, shape: tuple[Any, ...]) -> tuple[Expr
         b.fail("E324", f"{spelled(shape)} is no shape: an extent is negative")
     if not unknown:
         return shape
-    rest = product_of([extent for n, extent in enumerate(shape) if n not in unknown])
-    total = product_of(x.shape)
+    total, rest = _without_common(x.shape, [extent for n, extent in enumerate(shape) if n not in unknown])
     exact = linear(total).quotient(linear(rest))
     if exact is None:
         b.require(Op("eq", (canonical(Op("mod", (total, rest))), ZERO)), "E324",
@@ -70,29 +73,70 @@ def _without_unknown(b: Builder, x: Array, shape: tuple[Any, ...]) -> tuple[Expr
     return tuple([extent if n in unknown else each for n, each in enumerate(shape)])
 
 
+def _without_common(extents: Sequence[Expr], others: Sequence[Expr]) -> tuple[Expr, Expr]:
+    """The products of two lists of extents, but for those that are in both, which NumPy wants not to be 0. So are T and
+    ⌊T / 7⌋ · 7: that the division leaves no rest is a condition of the groups."""
+    left, rest = [canonical(extent) for extent in extents], [canonical(extent) for extent in others]
+    for extent in tuple(rest):
+        parts = [extent]
+        if isinstance(extent, Op) and extent.fn == "floordiv" and extent.args[0] in left and extent.args[1] in rest:
+            parts, extent = [extent, extent.args[1]], extent.args[0]
+        if extent in left:
+            left.remove(extent)
+            for part in parts:
+                rest.remove(part)
+    return product_of(left), product_of(rest)
+
+
 def grouped(old: Sequence[Expr], new: Sequence[Expr]) -> list[tuple[slice, slice]]:
-    """Consecutive axes of both shapes whose products are equal, as short as possible. The last group may not be."""
+    """Consecutive axes of both shapes whose products are equal, or are where a division leaves no rest, as short as
+    possible. The last group may not be."""
     groups: list[tuple[slice, slice]] = []
     i = j = 0
     while i < len(old) or j < len(new):
         start = i, j
         left, right = constant(1), constant(1)
         while True:
-            if i < len(old) and (i == start[0] or _may_grow(left, right, j == len(new))):
+            if i < len(old) and (i == start[0] or j == len(new) or _may_grow(left, right, old[i])):
                 left, i = left.times(linear(old[i])), i + 1
             elif j < len(new):
                 right, j = right.times(linear(new[j])), j + 1
-            if left == right or (i == len(old) and j == len(new)):
+            same = left == right or _is_whole_part(right, left) or _is_whole_part(left, right)
+            if same or (i == len(old) and j == len(new)):
                 break
         if j == start[1] < len(new) and i == start[0] + 1 and is_one(new[j]):
             j += 1                                                       # both are 1
         groups.append((slice(start[0], i), slice(start[1], j)))
+        if not same:                                 # that they are equal is a condition: (M, N) → (K, N)
+            groups[-1:] = _without_equal_ends(old, new, *groups[-1])
     return groups
 
 
-def _may_grow(left: Linear, right: Linear, no_more: bool) -> bool:
+def _is_whole_part(product: Linear, of: Linear) -> bool:
+    """Is it d · ⌊of / d⌋, which is equal where d leaves no rest?"""
+    return any(product == linear(d).times(linear(atom)) for atom, d in _quotients(product, of))
+
+
+def _quotients(product: Linear, of: Linear) -> list[tuple[Expr, Expr]]:
+    """The factors ⌊of / d⌋ of a product, with d."""
+    return [(atom, atom.args[1]) for atom in product.atoms()
+            if isinstance(atom, Op) and atom.fn == "floordiv" and linear(atom.args[0]) == of]
+
+
+def _without_equal_ends(old: Sequence[Expr], new: Sequence[Expr], ours: slice,
+                        theirs: slice) -> list[tuple[slice, slice]]:
+    """A group of axes whose products only a condition makes equal, and groups of the last axes, which are equal."""
+    last: list[tuple[slice, slice]] = []
+    i, j = ours.stop - 1, theirs.stop - 1
+    while i > ours.start and j > theirs.start and canonical(old[i]) is canonical(new[j]):
+        last.insert(0, (slice(i, i + 1), slice(j, j + 1)))
+        i, j = i - 1, j - 1
+    return [(slice(ours.start, i + 1), slice(theirs.start, j + 1)), *last]
+
+
+def _may_grow(left: Linear, right: Linear, axis: Expr) -> bool:
     """Is it the old side that takes the next axis?"""
-    return no_more or (left != right and right.quotient(left) is not None)
+    return left != right and (right.quotient(left) is not None or bool(_quotients(left.times(linear(axis)), right)))
 
 
 def _within(old: Sequence[Expr], new: Sequence[Expr], indices: Indices) -> list[Expr]:
