@@ -20,10 +20,10 @@ from caten.options import Options
 from caten.semantics import interpret
 from caten.tensor import tensor_verifier
 from caten.tensor.fusion import kernels_of
-from caten.tensor.kernels import names_of
+from caten.tensor.kernels import Group, names_of
 from caten.tensor.lower import lower
 from caten.tensor.raising import raise_op
-from caten.tensor.values import TensorProgram
+from caten.tensor.values import Compute, Read, Reduce, TensorProgram
 
 SIZES = {"M": 4, "N": 5, "K": 3}
 SUM = "(local {s} f32 () register) (setf (aref {s}) 0.0) (for {p} 0 {n} 1 serial (incf (aref {s}) {e}))"
@@ -205,3 +205,55 @@ def test_a_row_number_that_is_computed_is_not_another_row(picked: str) -> None:
     program = driver.advance(made, "tensor", Options())
     assert isinstance(program, TensorProgram)
     assert [len(names_of(k)) for k in kernels_of(program)] == [1, 3]
+
+
+def whole(code: str, inputs: str, output: str) -> TensorProgram:
+    """The values of a body over whole arrays."""
+    text = f"[composite]\nname = \"P\"\ninputs = {inputs}\noutputs = [\"{output}\"]\n[composite.implementation]\nlang = \"python\"\ncode = '''\n{code}\n'''\n"
+    (made,) = loading.loaded([SpecText("p.toml", text)], Options())
+    program = driver.advance(made, "tensor", Options())
+    assert isinstance(program, TensorProgram)
+    return program
+
+
+@pytest.mark.parametrize("shape", ["G, H // G, T, D", "G, -1, T, D", "H // 4, 4, T, D", "-1, 4, T, D", "H, T, 4, -1", "H, T, D // 8, 8",
+                                   "H // 7, 7, T // 7, 7, D", "H // 4, 2, 2, T // 3, 3, D // 8, 8", "-1, 7, T // 7, 7, D"])
+def test_an_axis_that_is_cut_by_a_condition_leaves_the_other_axes_alone(shape: str) -> None:
+    """Heads in groups: that H is a multiple is a condition of the call, and no index is a quotient or remainder."""
+    output = f"Y{{float}}[{' '.join('abcdefg'[:shape.count(',') + 1])}]"
+    program = whole(f"H, T, D = Q.shape\nG = x.shape[0]\nreturn Q.reshape({shape}) + x[0]", '["Q{float}[H T D]", "x{float}[G]"]', output)
+    for d in program.definitions:
+        reads = [n for n in d.value.unique() if isinstance(n, Read) and n.buffer == "Q"]
+        assert reads
+        assert not [n for r in reads for n in r.unique() if isinstance(n, Op) and n.fn in ("floordiv", "mod") and n.variables - {*program.sizes}]
+
+
+@pytest.mark.parametrize("last", ["", ", N - 1"])
+def test_what_costs_much_is_no_cheaper_for_a_size_in_it(last: str) -> None:
+    """The places of columns are computed once, also where they end at the number of columns."""
+    program = whole(f"return X * np.minimum(np.sqrt(np.arange(N) + 0.5) * 2.5{last or ', 100'})", '["X{double}[M N]"]', "Y{double}[M N]")
+    assert sum(len(names_of(k)) for k in kernels_of(program)) == 2
+
+
+@pytest.mark.parametrize("shape", ["H // 7, 7, T // 7, 7, D", "H // 4, 2, 2, T // 2, 2, D // 8, 8"])
+def test_axes_that_are_cut_and_joined_again_are_the_same(shape: str) -> None:
+    """The windows of an image and back: each element is read at its own place."""
+    program = whole(f"H, T, D = Q.shape\nG = x.shape[0]\nreturn Q.reshape({shape}).reshape(H, T, D) + x[0]",
+                    '["Q{float}[H T D]", "x{float}[G]"]', "Y{float}[H T D]")
+    (value,) = [d.value for d in program.definitions]
+    assert isinstance(value, Compute)
+    (read,) = [n for n in value.unique() if isinstance(n, Read) and n.buffer == "Q"]
+    assert read.index == tuple([a.var for a in value.axes])
+
+
+def test_what_a_softmax_divides_by_is_summed_up_beside_its_product() -> None:
+    """Attention of groups of heads: the reader of the sums, in another order, is a later kernel, and the exponentials are not read again for them."""
+    program = whole("""H, T, D = Q.shape
+G = K.shape[0]
+s = np.einsum('grtd,gsd->grts', Q.reshape(G, H // G, T, D), K)
+e = np.exp(s - s.max(axis=-1, keepdims=True))
+return np.einsum('grts,gsd->grtd', e / e.sum(axis=-1, keepdims=True), V).reshape(H, T, D)""",
+                    '["Q{float}[H T D]", "K{float}[G S D]", "V{float}[G S D]"]', "Y{float}[H T D]")
+    found = kernels_of(program)
+    (exponentials,) = [k for k in found if isinstance(k, Group) and any("exp" in [n.fn for n in m.value.unique() if isinstance(n, Op)] for m in k.members)]
+    assert [m.value.fn for m in exponentials.members if isinstance(m.value, Reduce)] == ["max", "add"]

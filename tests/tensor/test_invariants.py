@@ -7,6 +7,11 @@ import pytest
 from test_raising import definitions
 
 import caten
+from caten import driver, loading
+from caten.core.expr import Op
+from caten.frontend.spec_files import SpecText
+from caten.options import Options
+from caten.tensor.values import Compute, TensorProgram
 
 ROW = "(for i 0 M 1 serial (for j 0 N 1 serial (setf (aref C i j) {e})))"
 MOVED = {
@@ -84,6 +89,22 @@ code = \"\"\"
     (aref T h g (+ (* a x) (- (* b u) c)) (+ (- y 3) v) (+ (* t d) (- (* s e) c))) 0) (aref q f g u v s))))))))))))
 \"\"\"
 """
+
+
+def test_an_index_that_floats_give_is_a_value_of_its_own() -> None:
+    """Where an image is read between its pixels: the place of a column is not computed for each line again."""
+    (op,) = loading.loaded([SpecText("p.toml", '''[composite]
+name = "P"
+inputs = ["X{float}[H W]", "x{float}[N]"]
+outputs = ["Y{float}[H N]"]
+[implementation]
+lang = "python"
+code = "return X[:, np.floor(np.clip(x * 0.5 + 0.25, 0, 100) * 3 - 1).astype(np.int64)] * 2"
+''')], Options())
+    program = driver.advance(op, "tensor", Options())
+    assert isinstance(program, TensorProgram)
+    places = [d for d in program.definitions if any(isinstance(n, Op) and n.fn == "floor" for n in d.value.unique())]
+    assert [len(d.value.axes) for d in places if isinstance(d.value, Compute)] == [1]
 
 
 @pytest.mark.slow

@@ -144,7 +144,7 @@ def why_stored(value: Compute, uses: Sequence[tuple[Value, Read]], values: Mappi
     if len(uses) > 1 and any(is_contraction(values[r.buffer]) and len(readers.get(r.buffer, ())) < 2
                              for r in reads if r.buffer in values):
         return why.READS_CONTRACTION                  # in the place of the contraction, which nothing else needs
-    again = cost_of_each(value.expr)                  # loops compute the rest before them
+    again = cost_of_each(value)                       # loops compute the rest before them
     if again > CHEAP and not (len(uses) == 1 and is_once(uses[0][1].index, uses[0][0])):
         return Limit("it is read several times, and costs", again, CHEAP)
     return why.SEVERAL_READERS if len(uses) != 1 and wide > 1 else None
@@ -419,6 +419,8 @@ class _Sweep:
         elif not asked and (name in self.ends or is_contraction(value) or g.contraction or self.awaits_contraction(g)
                             or any(is_contraction(self.values[u]) for u, _ in users)):
             return why.CONTRACTION
+        if not asked and isinstance(value, Reduce) and self.is_needed_earlier(value, g):
+            return why.NEEDED_EARLIER
         others = [v for v in (value, *[self.values[m] for m in g.outer]) if not isinstance(v, Compute)]
         if any(isinstance(v, Scatter) for v in others):
             return why.SCATTER
@@ -446,6 +448,15 @@ class _Sweep:
             g.outer[member] = tuple([outer[n] for n in kept_loops])
         g.outer[name] = tuple([own[n] for n in kept_loops])
         return None
+
+    def is_needed_earlier(self, value: Reduce, g: _Draft) -> bool:
+        """Does a reduction read a value that a kernel before the group needs, and that nothing else in the group reads?
+        Where that is computed, it can be summed up: what a softmax divides by, beside the product with the
+        exponentials."""
+        read = {r.buffer for r in reads_of(value)} & self.values.keys() - self.opaque.keys()
+        earlier = {buffer for buffer in read for user, _ in self.readers[buffer]
+                   if user in self.group_of and self.group_of[user].number > g.number}
+        return bool(earlier) and not any(r.buffer in earlier for m in g.outer for r in reads_of(self.values[m]))
 
     def is_pass(self, name: str, value: Indexed, users: Sequence[tuple[str, Read]], g: _Draft) -> bool:
         """May a value join passes over a vector, which have no outer loop? They begin with a map that reads a value

@@ -27,10 +27,12 @@ def cost(e: Expr) -> int:
     return _cost(e.unique())
 
 
-def cost_of_each(e: Expr) -> int:
+def cost_of_each(value: Compute) -> int:
     """The cost of the parts of an element that vary as the element does, along all its axes: the others are computed
     less often."""
-    return _cost([n for n in e.unique() if isinstance(n, Expr) and n.variables == e.variables])
+    axes = {a.name for a in value.axes}
+    varying = value.expr.variables & axes
+    return _cost([n for n in value.expr.unique() if isinstance(n, Expr) and n.variables & axes == varying])
 
 
 def _cost(nodes: Iterable[Node]) -> int:

@@ -23,6 +23,7 @@ from .values import (
     AxisNames,
     Compute,
     Define,
+    Inside,
     Nest,
     Pieces,
     Read,
@@ -110,9 +111,12 @@ def _invariants(e: Expr, axes: tuple[Axis, ...], shapes: Mapping[str, tuple[Expr
     stack, seen = [e], set[Expr]()
     while stack:
         part = stack.pop()
-        if part in seen or cost(part) <= CHEAP or isinstance(part, Read) or _is_guard(part):
+        if part in seen or cost(part) <= CHEAP or _is_guard(part):
             continue
         seen.add(part)
+        if isinstance(part, Read):                   # an index that is checked, and not shown to be inside
+            stack += [i.index for i in part.index if isinstance(i, Inside)]
+            continue
         if _varies_less(part, axes) and is_total(part, extents_of(axes), shapes):
             yield part
             continue
