@@ -158,11 +158,11 @@ def test_a_division_under_a_condition_keeps_its_loop_scalar(fn: str, mark: str) 
     parameters = "(buffer Y i64 (M) (0) inout) (size M) (size N)"
     scalar = '__asm__ volatile ("");'
     around = f"(for i 0 M 1 {mark} (setf (aref Y i) "
-    for chosen in (f"(where (< (aref Y i) 0) 3 (aref Y ({fn} M N)))", f"(where (and (< (aref Y i) 0) (< ({fn} M N) 2)) 3 4)"):
+    for chosen in (f"(where (< (aref Y i) 0) 3 (aref Y ({fn} i N)))", f"(where (and (< (aref Y i) 0) (< ({fn} i N) 2)) 3 4)"):
         text = rendered(f"{around}{chosen}))", parameters, MakesVectors())
         assert re.search(r"for \(int64_t i = 0; [^{]*{\n *" + re.escape(scalar), text)
         assert scalar not in rendered(f"{around}{chosen}))", parameters, Threads())
-    for always in (f"({fn} M N)", f"(where (< (aref Y i) 0) 3 (aref Y ({fn} M 7)))", f"(where (< ({fn} M N) 0) 3 4)", f"(where (< (aref Y i) 0) (* 2 N) ({fn} i 2))"):
+    for always in (f"({fn} i N)", f"(where (< (aref Y i) 0) 3 (aref Y ({fn} i 7)))", f"(where (< (aref Y i) 0) 3 (aref Y ({fn} M N)))", f"(where (< ({fn} i N) 0) 3 4)", f"(where (< (aref Y i) 0) (* 2 N) ({fn} i 2))"):
         assert scalar not in rendered(f"{around}{always}))", parameters, MakesVectors())
 
 
@@ -173,7 +173,7 @@ def test_the_loop_with_the_condition_is_the_one_that_is_kept_scalar() -> None:
     text = rendered(f"(for i 0 M 1 serial (if (< (aref Y i 0) 0) ({row}) ((setf (aref Y i 0) 1))))", parameters, MakesVectors())
     assert text.index("for (int64_t i") < text.index("__asm__ volatile") < text.index("for (int64_t j")
     assert text.count("__asm__ volatile") == 1
-    inside = "(for j 0 N 1 serial (if (< (aref Y i j) 0) ((setf (aref Y i j) (mod i N)))))"
+    inside = "(for j 0 N 1 serial (if (< (aref Y i j) 0) ((setf (aref Y i j) (mod j (+ N i))))))"
     text = rendered(f"(for i 0 M 1 serial (if (< (aref Y i 0) 0) ({inside})))", parameters, MakesVectors())
     assert text.count("__asm__ volatile") == 2, "the inner loop may be written out"
 
