@@ -335,3 +335,17 @@ def test_windows_of_an_image_in_blocks_of_a_product(loops: str, j: str) -> None:
     verify(resolve(read(text)[0]))
     with pytest.raises(CatenError, match="index 1 is not shown to be inside"):
         verify(resolve(read(text.replace(f"(floordiv {j}", f"(floordiv (+ 1 {j})"))[0]))
+
+
+@pytest.mark.parametrize("loop", ["(for t 0 (- (floordiv (+ (* D H) 7) 8) (floordiv (* D H) 8)) 1 serial {0})",
+                                  "(for i (* 8 (floordiv (* D H) 8)) (* D H) 1 serial {1})", "(for t 0 (floordiv (* D H) 8) 1 serial {0})"])
+def test_a_check_holds_in_the_tail_of_rows_that_exist(loop: str) -> None:
+    """That there is a row, on which the check depends, also follows from what tiles leave of it."""
+    store = "(setf (aref K p i) 0.0)"
+    tile = f"(for v 0 8 1 serial (let i i64 (+ (* 8 (floordiv (* D H) 8)) v)) (if (< i (* D H)) ({store})))"
+    text = f"""(loop P (buffer K f32 (T (* D H)) (0 1) inout) (buffer k f32 (D H) (0 1) in) (size T) (size D) (size H) (scalar p i64)
+        (ensure 1 (and (or (<= H 0) (or (<= D 0) (<= 0 p))) (or (<= H 0) (or (<= D 0) (< p T))))) (check 1 "p is outside")
+        (ensure 2 (and (<= -2147483648 p) (<= p 2147483647))) (check 2 "p is large") (kernel k {loop.format(tile, store)}))"""
+    verify(resolve(read(text)[0]))
+    with pytest.raises(CatenError, match="index 1 is not shown to be inside"):
+        verify(resolve(read(text.replace("(setf (aref K p", "(setf (aref K (+ p 1)"))[0]))

@@ -608,7 +608,10 @@ def _factors(context: Context, count: Linear) -> tuple[Expr, ...]:
 
 
 def _factors_of_tiles(context: Context, count: Linear) -> tuple[Expr, ...]:
-    """The same of an iteration count that may be one of tiles: ⌊a · b / 4⌋ ≥ 1 only where a · b ≥ 4."""
+    """The same of an iteration count that may be one of tiles, ⌊a · b / 4⌋ ≥ 1 only where a · b ≥ 4, or of the tail
+    that they leave: a · b - 4 · ⌊a · b / 4⌋, or ⌊(a · b + 3) / 4⌋ - ⌊a · b / 4⌋."""
+    count = Linear({m: k for m, k in count.terms.items() if k > 0 or any(context.atom_range(a)[0] < 0 for a in m)},
+                   count.constant)
     match list(count.terms.items()):
         case [((Op(fn="floordiv", args=(a, Const(value=int() as d))),), k)] if d > 0 and k > 0 and count.constant <= 0:
             return _factors(context, context.linear(a).shifted(1 - d))

@@ -298,6 +298,7 @@ NUMPY: dict[str, Function] = dict([
     _function("vander", "x:array N:extent=None increasing:bool=False", creation.vander),
     _function("tri", "N:extent M:extent=None k:int=0 dtype:dtype=None",
               lambda b, rows, columns, k, dtype: _eye(b, rows, columns, k, dtype, below=True)),
+    _function("diag", "v:array k:int=0", creation.diagonal_matrix),
     _function("tril", "m:array k:int=0", lambda b, x, k: creation.triangle(b, x, k, True)),
     _function("triu", "m:array k:int=0", lambda b, x, k: creation.triangle(b, x, k, False)),
     *[_function(name, "object:numbers_or_array dtype:dtype=None", creation.array) for name in ("array", "asarray")],

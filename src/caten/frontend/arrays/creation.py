@@ -155,6 +155,22 @@ def triangle(b: Builder, x: Array, k: int, lower: bool) -> Array:
     return b.compute(x.shape, lambda i: Op("where", (Op(fn, (i[-1], canonical(i[-2] + k))), x.at(i), zero)))
 
 
+def diagonal_matrix(b: Builder, x: Array, k: int) -> Array:
+    """`np.diag`: the matrix with a vector on its diagonal k, or a vector of the diagonal k of a matrix."""
+    if x.rank == 2:
+        rows, columns = x.shape
+        if k:
+            rows, columns = (rows, canonical(columns - k)) if k > 0 else (canonical(rows + k), columns)
+        side = rows if rows is columns else canonical(Op("max", (Op("min", (rows, columns)), index(0)))) if k \
+            else canonical(Op("min", (rows, columns)))
+        return b.compute([side], lambda i: x.at((canonical(i[0] + max(-k, 0)), canonical(i[0] + max(k, 0)))))
+    if x.rank != 1:
+        b.fail("E330", f"a vector or a matrix is needed here, but the array has the shape {spelled(x.shape)}")
+    zero, side = b.typing.default(number_as(b, x.dtype, 0)), canonical(x.shape[0] + abs(k))
+    return b.compute([side, side], lambda i: Op("where", (
+        Op("eq", (i[1], canonical(i[0] + k))), x.at((i[0] if k >= 0 else i[1],)), zero)))
+
+
 def array(b: Builder, written: Any, dtype: str | None) -> Array:
     """`np.array`: a copy of an array, or nested lists of numbers written out. Of scalars that are no numbers too."""
     if isinstance(written, Array | Term):
