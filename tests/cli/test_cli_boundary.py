@@ -136,7 +136,7 @@ def test_foreign_code_finishes_in_the_ordinary_way() -> None:
 
 def test_version_imports_nothing_to_speak_of() -> None:
     loaded = modules_after(["--version"])
-    assert {name for name in loaded if name.partition(".")[0] == "caten"} == {"caten", "caten.cli", "caten.cli.main", "caten.cli.standard_streams", "caten.version"}
+    assert {name for name in loaded if name.partition(".")[0] == "caten"} == {"caten", "caten.cli", "caten.cli.main", "caten.cli.standard_streams", "caten.early_interrupt", "caten.version"}
     assert not {"click", "numpy", "islpy", "rich", "cffi"} & loaded
 
 

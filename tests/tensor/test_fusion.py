@@ -246,6 +246,12 @@ def test_axes_that_are_cut_and_joined_again_are_the_same(shape: str) -> None:
     assert read.index == tuple([a.var for a in value.axes])
 
 
+def test_the_bound_of_a_quotient_may_ask_whether_it_is_positive() -> None:
+    """⌊H·T / 4·T⌋ is an extent whose upper bound needs the sign of its factors, itself among them."""
+    program = whole("H, T, D = Q.shape\nreturn Q.reshape(-1, 2 * T, 2, D) + 1", '["Q{float}[H T D]"]', "Y{float}[a b c d]")
+    assert any(isinstance(d.value, Compute) and len(d.value.axes) == 4 for d in program.definitions)
+
+
 def test_what_a_softmax_divides_by_is_summed_up_beside_its_product() -> None:
     """Attention of groups of heads: the reader of the sums, in another order, is a later kernel, and the exponentials are not read again for them."""
     program = whole("""H, T, D = Q.shape

@@ -1,22 +1,13 @@
-"""The `caten` command: from the raw command line to an exit code.
-
-From the import of this module until the command runs, Ctrl-C ends the process at once: there is nothing to clean up
-yet, and an exception during an import would print a traceback.
-"""
+"""The `caten` command: from the raw command line to an exit code."""
 from __future__ import annotations
 
 import gc
 import os
 import sys
 
-_signal = __import__("_signal")             # the C part, which has no stubs: importing signal takes longer
-# False if the parent ignores SIGINT, as a shell does for background jobs
-OURS = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
-if OURS:
-    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
-
-from ..version import __version__  # noqa: E402   the signal handler comes first
-from .standard_streams import open_streams  # noqa: E402
+from ..early_interrupt import OURS  # before the other imports
+from ..version import __version__
+from .standard_streams import open_streams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
