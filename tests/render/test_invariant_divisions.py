@@ -8,8 +8,12 @@ import pytest
 
 import caten
 from caten import driver, loading
+from caten.core.program import resolve
+from caten.core.text import read
 from caten.frontend.spec_files import SpecText
+from caten.loop.statements import For, Let, LoopProgram
 from caten.options import Options
+from caten.render.invariant_divisions import with_invariant_divisions
 
 TEXT = """[composite]
 name = "Rows"
@@ -39,6 +43,18 @@ def test_quotients_of_an_outer_loop_are_named_in_it() -> None:
     ("(dotimes (i M) (dotimes (j C) (setf (aref Y i j) (cast float (floordiv i 7)))))", 0)])                       # a compiler's own affair
 def test_what_is_named(code: str, count: int) -> None:
     assert len(re.findall(r"const int64_t (?:quotient|rest)", rendered(code))) == count
+
+
+def test_two_loops_that_threads_share_as_one_stay_together() -> None:
+    """A name between them would end the pragma's perfect nest: it is inside of both."""
+    (program,) = [resolve(p) for p in read("""(loop P (buffer y i64 (M N C) (0 1 2) inout) (size M) (size N) (size C) (size D) (kernel k
+        (for i 0 M 1 parallel (for j 0 N 1 parallel (for p 0 C 1 serial (setf (aref y i j p) (floordiv i D)))))))""")]
+    assert isinstance(program, LoopProgram)
+    (outer,) = with_invariant_divisions(program).kernels[0].body
+    assert isinstance(outer, For)
+    (inner,) = outer.body
+    assert isinstance(inner, For)
+    assert [type(s) for s in inner.body] == [Let, For]
 
 
 @pytest.mark.scheduled

@@ -11,7 +11,7 @@ from caten import driver, loading
 from caten.attach import attach
 from caten.core.expr import Op, Var
 from caten.core.program import resolve
-from caten.core.text import read, show
+from caten.core.text import flat, read, show
 from caten.frontend.op import OpProgram
 from caten.frontend.spec import load
 from caten.frontend.spec_files import SpecText
@@ -19,6 +19,7 @@ from caten.loop.statements import Local, LoopProgram
 from caten.options import Options
 from caten.semantics import interpret
 from caten.tensor import tensor_verifier
+from caten.tensor.before_fusion import ready_for_fusion
 from caten.tensor.fusion import kernels_of
 from caten.tensor.kernels import Group, names_of
 from caten.tensor.lower import lower
@@ -217,11 +218,12 @@ def whole(code: str, inputs: str, output: str) -> TensorProgram:
 
 
 @pytest.mark.parametrize("shape", ["G, H // G, T, D", "G, -1, T, D", "H // 4, 4, T, D", "-1, 4, T, D", "H, T, 4, -1", "H, T, D // 8, 8",
-                                   "H // 7, 7, T // 7, 7, D", "H // 4, 2, 2, T // 3, 3, D // 8, 8", "-1, 7, T // 7, 7, D"])
+                                   "H // 7, 7, T // 7, 7, D", "H // 4, 2, 2, T // 3, 3, D // 8, 8", "-1, 7, T // 7, 7, D",
+                                   "G, F, T, D"])
 def test_an_axis_that_is_cut_by_a_condition_leaves_the_other_axes_alone(shape: str) -> None:
     """Heads in groups: that H is a multiple is a condition of the call, and no index is a quotient or remainder."""
     output = f"Y{{float}}[{' '.join('abcdefg'[:shape.count(',') + 1])}]"
-    program = whole(f"H, T, D = Q.shape\nG = x.shape[0]\nreturn Q.reshape({shape}) + x[0]", '["Q{float}[H T D]", "x{float}[G]"]', output)
+    program = whole(f"H, T, D = Q.shape\nG, F = x.shape\nreturn Q.reshape({shape}) + x[0, 0]", '["Q{float}[H T D]", "x{float}[G F]"]', output)
     for d in program.definitions:
         reads = [n for n in d.value.unique() if isinstance(n, Read) and n.buffer == "Q"]
         assert reads
@@ -246,6 +248,15 @@ def test_axes_that_are_cut_and_joined_again_are_the_same(shape: str) -> None:
     assert read.index == tuple([a.var for a in value.axes])
 
 
+@pytest.mark.parametrize(("shape", "conditions"), [
+    ("H // 7, 7, T // 7, 7, D", ["(= H (* 7 (floordiv H 7)))", "(= T (* 7 (floordiv T 7)))"]), ("-1, 7, T, D", ["(= (mod H 7) 0)"]),
+    ("G, H // G, T, D", ["(= H (* (floordiv H G) G))"]), ("G, F, T, D", ["(= H (* F G))"]), ("H, T * D", [])])
+def test_each_call_checks_that_the_divisions_of_a_shape_leave_no_rest(shape: str, conditions: list[str]) -> None:
+    output = f"Y{{float}}[{' '.join('abcdefg'[:shape.count(',') + 1])}]"
+    text = flat(show(whole(f"H, T, D = Q.shape\nG, F = x.shape\nreturn Q.reshape({shape}) + x[0, 0]", '["Q{float}[H T D]", "x{float}[G F]"]', output)))
+    assert [c for c in conditions if c not in text] == [], text
+
+
 def test_the_bound_of_a_quotient_may_ask_whether_it_is_positive() -> None:
     """⌊H·T / 4·T⌋ is an extent whose upper bound needs the sign of its factors, itself among them."""
     program = whole("H, T, D = Q.shape\nreturn Q.reshape(-1, 2 * T, 2, D) + 1", '["Q{float}[H T D]"]', "Y{float}[a b c d]")
@@ -260,6 +271,6 @@ s = np.einsum('grtd,gsd->grts', Q.reshape(G, H // G, T, D), K)
 e = np.exp(s - s.max(axis=-1, keepdims=True))
 return np.einsum('grts,gsd->grtd', e / e.sum(axis=-1, keepdims=True), V).reshape(H, T, D)""",
                     '["Q{float}[H T D]", "K{float}[G S D]", "V{float}[G S D]"]', "Y{float}[H T D]")
-    found = kernels_of(program)
+    found = kernels_of(ready_for_fusion(program))
     (exponentials,) = [k for k in found if isinstance(k, Group) and any("exp" in [n.fn for n in m.value.unique() if isinstance(n, Op)] for m in k.members)]
     assert [m.value.fn for m in exponentials.members if isinstance(m.value, Reduce)] == ["max", "add"]

@@ -62,7 +62,6 @@ COMPARES = Rule("an operand of a contraction that compares elements or axes is c
 SEVERAL_ARRAYS = Rule("an operand of a contraction that reads several arrays of full rank is computed before it")
 SEVERAL_READERS = Rule("a map with several readers that reads several arrays of full rank is computed once")
 OF_REDUCTION = Rule("an operand of a contraction that reads a reduction is computed before it")
-NEEDED_EARLIER = Rule("what a reduction reads is needed by an earlier kernel, and would be read again for it alone")
 ONE_VALUE = Rule("a value without axes has no outer loop to share")
 DIAGONAL = Rule("two axes of the reader are the same axis of what it reads")
 EXTENT_ONE = Rule("the only loops in common have one iteration")

@@ -419,8 +419,6 @@ class _Sweep:
         elif not asked and (name in self.ends or is_contraction(value) or g.contraction or self.awaits_contraction(g)
                             or any(is_contraction(self.values[u]) for u, _ in users)):
             return why.CONTRACTION
-        if not asked and isinstance(value, Reduce) and self.is_needed_earlier(value, g):
-            return why.NEEDED_EARLIER
         others = [v for v in (value, *[self.values[m] for m in g.outer]) if not isinstance(v, Compute)]
         if any(isinstance(v, Scatter) for v in others):
             return why.SCATTER
@@ -448,15 +446,6 @@ class _Sweep:
             g.outer[member] = tuple([outer[n] for n in kept_loops])
         g.outer[name] = tuple([own[n] for n in kept_loops])
         return None
-
-    def is_needed_earlier(self, value: Reduce, g: _Draft) -> bool:
-        """Does a reduction read a value that a kernel before the group needs, and that nothing else in the group reads?
-        Where that is computed, it can be summed up: what a softmax divides by, beside the product with the
-        exponentials."""
-        read = {r.buffer for r in reads_of(value)} & self.values.keys() - self.opaque.keys()
-        earlier = {buffer for buffer in read for user, _ in self.readers[buffer]
-                   if user in self.group_of and self.group_of[user].number > g.number}
-        return bool(earlier) and not any(r.buffer in earlier for m in g.outer for r in reads_of(self.values[m]))
 
     def is_pass(self, name: str, value: Indexed, users: Sequence[tuple[str, Read]], g: _Draft) -> bool:
         """May a value join passes over a vector, which have no outer loop? They begin with a map that reads a value
