@@ -349,3 +349,42 @@ def test_a_check_holds_in_the_tail_of_rows_that_exist(loop: str) -> None:
     verify(resolve(read(text)[0]))
     with pytest.raises(CatenError, match="index 1 is not shown to be inside"):
         verify(resolve(read(text.replace("(setf (aref K p", "(setf (aref K (+ p 1)"))[0]))
+
+
+def _reads_a_row(loops: str, index: str) -> None:
+    """Verify a kernel that reads x, an array of one axis of at least a·b·c elements, at this index."""
+    verify(resolve(read(f"""(loop P (buffer x f32 (n) (0) in) (buffer y f32 () () inout)
+      (buffer w f32 (a b c) (0 1 2) in) (buffer bc f32 (b c) (0 1) in) (buffer ab f32 (a b) (0 1) in)
+      (size a) (size b) (size c) (size n) (size m)
+      (ensure 1 (= n (+ (* (* a b) c) m))) (check 1 "n is not the number of elements")
+      (ensure 3 (<= (* (* a b) c) 1099511627776)) (check 3 "large")
+      (ensure 2 (and (<= 1 a) (<= 1 b))) (check 2 "empty")
+      (kernel k {loops.format(f"(incf (aref y) (aref x {index}))")}))""")[0]))
+
+
+@pytest.mark.parametrize(("loops", "r"), [
+    ("(for r 0 (* a b) 1 serial (for p 0 c 1 serial {0}))", "r"),
+    ("(for t 0 (floordiv (* a b) 8) 1 serial (for v 0 8 1 serial (for p 0 c 1 serial {0})))", "(+ (* 8 t) v)")])
+def test_a_quotient_and_its_remainder_are_the_dividend(loops: str, r: str) -> None:
+    """⌊r / b⌋·b·c + (r mod b)·c is r·c."""
+    _reads_a_row(loops, f"(+ (+ (* (* (floordiv {r} b) b) c) (* (mod {r} b) c)) p)")
+    for wrong in (f"(+ (+ (* (* (floordiv {r} b) b) c) (* (mod {r} b) b)) p)",
+                  f"(+ (+ (* (* (floordiv {r} b) c) c) (* (mod {r} b) c)) p)",
+                  f"(+ 1 (+ (+ (* (* (floordiv {r} b) b) c) (* (mod {r} b) c)) (+ p m)))"):
+        with pytest.raises(CatenError, match="index 1 is not shown to be inside"):
+            _reads_a_row(loops, wrong)
+
+
+def test_tiles_of_three_axes_that_lie_in_one_row() -> None:
+    """Blocks of blocks on each axis, with what is left of the last: the row's length is known by a sum of products."""
+    loops = """(for io 0 (floordiv a 256) 1 serial (for ii 0 64 1 serial (for it 0 4 1 serial
+      (for jo 0 (floordiv b 8) 1 serial (for ji 0 8 1 serial
+      (for ko 0 (floordiv (+ c 4095) 4096) 1 serial
+      (for ki 0 (floordiv (min (- c (* 4096 ko)) 4096) 8) 1 serial (for kv 0 8 1 serial {0}))))))))"""
+    index = ("(+ (+ (+ (+ (+ (+ (+ (* (* ii b) c) (* 64 (* (* it b) c))) (* 256 (* (* io b) c))) (* ji c)) "
+             "(* 8 (* jo c))) (* 4096 ko)) (* 8 ki)) {0})")
+    _reads_a_row(loops, index.format("kv"))
+    with pytest.raises(CatenError, match="index 1 is not shown to be inside"):
+        _reads_a_row(loops, index.format("(+ kv (+ m 1))"))
+    with pytest.raises(CatenError, match="index 1 is not shown to be inside"):
+        _reads_a_row(loops, index.replace("(* 64 (*", "(* 65 (*").format("kv"))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 from ..core.dtypes import is_integer
 from ..core.expr import Const, Expr, Op, Var, index
-from ..core.node import Node
+from ..core.node import Node, substitute
 from ..frozen import frozen
 from .affine import Linear, canonical, linear, of_atom
 from .context import Context
@@ -143,6 +143,9 @@ def is_inside(context: Context, position: Expr, extent: Expr) -> bool:
         form = context.linear(position)
         if all(context.is_nonnegative(each) for each in (form, (of_atom(canonical(extent)) - form).shifted(-1))):
             return True
+    whole = _with_dividends(context, position)
+    if whole is not position:
+        return is_inside(context, whole, extent)
     # Where it was checked it may have been one that could wrap: then the check is about the expression as a whole.
     at = of_atom(canonical(position))
     if isinstance(position, Op):
@@ -150,6 +153,19 @@ def is_inside(context: Context, position: Expr, extent: Expr) -> bool:
     named = _named(context, position)
     return named is not None and _is_bounded(context, named, "min", lambda form: form) and _is_bounded(
         context, named, "max", lambda form: (context.linear(extent) - form).shifted(-1))
+
+
+def _with_dividends(context: Context, position: Expr) -> Expr:
+    """The index with r for ⌊r / d⌋·d + r mod d, also times the same: where d is known to be positive, as inside of a
+    loop that ends at it. Equal to it modulo 2^64."""
+    divided = {n.args for n in position.unique() if isinstance(n, Op) and n.fn == "floordiv"}
+    for n in [n for n in position.unique() if isinstance(n, Op) and n.fn == "mod" and n.args in divided]:
+        r, d = n.args
+        whole = Op("floordiv", n.args)
+        if not isinstance(d, Const) and context.interval(context.linear(d))[0] >= 1:
+            joined = canonical(substitute(position, {n: r - d * whole}))
+            position = position if whole in joined.unique() else joined
+    return position
 
 
 def _named(context: Context, position: Expr) -> Op | None:

@@ -4,7 +4,7 @@
 The innermost variable goes first. Where L ≥ 0 is known and f - k·L with k > 0 lacks the atom, f ≥ f - k·L. This is
 Fourier–Motzkin elimination along a single path. Where the atom has factors, as k in (W - 2)·k + i < (H - 2)·(W - 2),
 its greatest value takes its place if the factors are known to be ≤ 0, its least if they are ≥ 0. A quotient ⌊a / d⌋ is
-below n where a < n·d, and n at least where a ≥ n·d.
+below n where a < n·d, and n at least where a ≥ n·d. A form a·e is ≥ 0 where a and e are.
 """
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from .affine import Linear, of_atom
 from .refutation import NEAR, Alternative, Clause, Range
 
 MOST_FORMS = 12                # per proof
+MOST_OF_ROWS = 20              # per proof about arrays of three and more axes that are read as one row
 MOST_DEGREE = 4                # of products that are looked at
 OF_ROWS = 3                    # degree of the bound of an array of three axes that is read as one row: the least one
 MOST_TIMES = 64                # greatest factor for which a form is scaled to match a bound
@@ -36,6 +37,8 @@ def is_nonnegative(known: Bounds, form: Linear) -> bool:
     """True if a chain of bounds proves that the form is ≥ 0."""
     inner = {name: n for n, name in enumerate(known.ranges)}
     chain = _Chain(known, inner)
+    if form.degree >= OF_ROWS:
+        chain.left = MOST_OF_ROWS
     return chain.proves(form) or (chain.left < 0 and _Chain(known, inner, of_numbers=True).proves(form))
 
 
@@ -54,10 +57,23 @@ class _Chain:
         self.left -= 1
         if self.left < 0:
             return False
-        return (self._by_terms(form) or self._by_quotient(form)
+        return (self._by_common_factors(form) or self._by_terms(form) or self._by_quotient(form)
                 or (MOST_DEGREE >= form.degree > 1 and self._by_factors(form))
                 or (form.degree >= OF_ROWS and self._by_terms(form, form.degree))
                 or (form.degree > OF_ROWS and self._by_factors(form, form.degree - 1)))
+
+    def _by_common_factors(self, form: Linear) -> bool:
+        """The form a·e + r is ≥ 0 where a, r and e are: a are the factors that all of its terms below 0 have."""
+        below = [m for m, k in form.terms.items() if k < 0]
+        if not below or len(below) == len(form.terms) or min(map(len, below)) < 2:
+            return False
+        common = below[0]
+        for m in below[1:]:
+            common = tuple([a for at, a in enumerate(common) if common[:at + 1].count(a) <= m.count(a)])
+        if not common or any(self.known.interval(of_atom(a))[0] < 0 for a in common):
+            return False
+        times, rest = form.divided(Linear({common: 1}))
+        return any(k > 0 for k in times.terms.values()) and self.known.interval(rest)[0] >= 0 and self.proves(times)
 
     def _by_terms(self, form: Linear, degree: int = 2) -> bool:
         """Bounds, of at most this degree, in the place of the innermost atom that is a term by itself."""
@@ -118,12 +134,18 @@ class _Chain:
         match atom:
             case Op("min" | "max" as fn, (a, b)) if is_integer(atom.dtype) and (fn == "min") == rises:
                 return all(self.proves(form.replace(atom, self.known.linear(side))) for side in (a, b))
+        if factor.is_constant:                             # the equation of a row's length may be of any degree
+            left = [((len(bound.terms) == 1, len(less.terms), -less.constant), less)
+                    for bound in self._bounds(atom, form.degree) if (less := _without(form, atom, bound)) is not None]
+            return any(self._proves_without(atom, less) for _, less in sorted(left, key=lambda each: each[0]))
         for bound in self._bounds(atom, degree):
             by = bound.terms.get((atom,), 0)
-            if (by, True) in ((1, rises), (-1, falls)) and not any(atom in m and len(m) > 1 for m in bound.terms):
-                value = of_atom(atom) - bound if by == 1 else of_atom(atom) + bound
-                if self._proves_without(atom, form.replace(atom, value)):
-                    return True
+            if (not by or not (rises if by > 0 else falls) or any(atom in m and len(m) > 1 for m in bound.terms)
+                or any(c % by for c in (*factor.terms.values(), factor.constant))):
+                continue
+            times = Linear({m: c // by for m, c in factor.terms.items()}, factor.constant // by)
+            if self._proves_without(atom, form - bound.times(times)):
+                return True
         return False
 
     def _apart(self, form: Linear) -> bool:

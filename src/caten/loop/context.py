@@ -409,11 +409,12 @@ class Context(Valuation):
                                              lambda: self._excluded(constraints, widely))
 
     def _excluded(self, constraints: Alternative, widely: bool) -> bool:
-        if not widely and any(not c.equal and bound_chains.is_nonnegative(self, c.linear.scaled(-1).shifted(-1))
-                              for c in constraints):
+        if not widely and _contradicts(self, constraints):
             operation_count.current().charge(operation_count.QUESTION)
             return True
-        return refuted(self._within_proof, constraints, widely) or (not widely and self._separates(constraints))
+        if refuted(self._within_proof, constraints, widely):
+            return True
+        return _contradicts(self._within_proof, constraints) if widely else self._separates(constraints)
 
     def _separates(self, constraints: Alternative) -> bool:
         """Does a chain of bounds exclude an equation of a conjunction where its inequalities hold? Two iterations i < k
@@ -644,3 +645,8 @@ def _tightened(ranges: dict[str, Range], c: Constraint) -> bool:
         hi = min(hi, c.linear.constant // -k) if k < 0 else min(hi, -c.linear.constant // k)
     ranges[var.name] = (lo, hi)
     return True
+
+
+def _contradicts(known: Context, constraints: Alternative) -> bool:
+    """Does a chain of bounds show that an inequality does not hold?"""
+    return any(not c.equal and bound_chains.is_nonnegative(known, c.linear.scaled(-1).shifted(-1)) for c in constraints)

@@ -13,7 +13,7 @@ from ..core.dtypes import is_integer
 from ..core.expr import Cast, Const, Expr, Op, Var
 from ..frozen import frozen
 from . import isl, operation_count
-from .affine import Linear, expression, of_atom, without
+from .affine import Linear, Monomial, expression, of_atom, without
 from .integer_sets import Constraint, Empty, Point, System, Unknown, decide
 
 NEAR = 1 << 31                 # greater bounds are left out of proofs, unless these are about overflow
@@ -346,31 +346,41 @@ def without_common_factors(known: Stated, form: Linear) -> Linear:
 
 def _products(known: Assumptions, rows: list[Constraint], splits: list[tuple[Alternative, ...]], rounds: int,
               widely: bool = False) -> list[Constraint]:
-    """For a monomial a·b with b ≥ 0: each constraint e ≥ 0 on a gives e·b ≥ 0 (and e = 0 gives e·b = 0). `widely`:
-    include the bounds of whole products."""
+    """For a monomial a·b with b ≥ 0: each constraint e ≥ 0 on a gives e·b ≥ 0 (and e = 0 gives e·b = 0); one that has
+    products itself, 8·⌊a·b / 8⌋ ≤ a·b, where a is the quotient. `widely`: include the bounds of whole products."""
     derived: dict[Constraint, None] = {}
     done: set[tuple[Constraint, tuple[Expr, ...]]] = set()
-    frontier = [*rows, *[c for s in splits for alternative in s for c in alternative]]
-    for _ in range(rounds):
-        monomials = {m: None for c in frontier for m in c.linear.terms if len(m) > 1}
-        fresh: list[Constraint] = []
+
+    def derive(monomials: Iterable[Monomial], degree: int) -> Iterator[Constraint]:
         for m in monomials:
             least = [known.atom_range(a)[0] for a in m]
-            if min(least) >= 0:
-                fresh.append(Constraint(Linear({m: 1})))
+            if min(least) >= 0 and degree == 1:
+                yield Constraint(Linear({m: 1}))
             for at, atom in enumerate(m):
                 rest = without(m, atom)
                 if atom in m[:at] or min(least[:at] + least[at + 1:]) < 0:
                     continue
+                if degree > 1 and not (isinstance(atom, Op) and atom.fn == "floordiv"):
+                    continue
                 for c in rows:
-                    if ((atom,) in c.linear.terms and c.linear.degree == 1 and (c, rest) not in done
+                    if ((atom,) in c.linear.terms and c.linear.degree == degree and (c, rest) not in done
                         and len(derived) < MAX_PRODUCTS):
                         done.add((c, rest))
-                        fresh.append(Constraint(c.linear.times(Linear({rest: 1})), c.equal))
-        fresh = [c for c in fresh if c not in derived]
+                        yield Constraint(c.linear.times(Linear({rest: 1})), c.equal)
+
+    frontier = [*rows, *[c for s in splits for alternative in s for c in alternative]]
+    for _ in range(rounds):
+        fresh = [c for c in derive(_monomials(frontier), 1) if c not in derived]
         derived.update(dict.fromkeys(fresh))
+        more = [c for c in derive(_monomials(fresh), 2) if c not in derived]
+        derived.update(dict.fromkeys(more))
         frontier = fresh
-    for m in {m: None for c in (*rows, *derived) for m in c.linear.terms if len(m) > 1} if widely else ():
+    for m in _monomials([*rows, *derived]) if widely else ():
         if (most := known.interval(Linear({m: 1}))[1]) < FAR:
             derived[Constraint(Linear({m: -1}, most))] = None
     return list(derived)
+
+
+def _monomials(rows: Iterable[Constraint]) -> dict[Monomial, None]:
+    """The products in constraints."""
+    return {m: None for c in rows for m in c.linear.terms if len(m) > 1}

@@ -17,7 +17,7 @@ from .affine import Linear, Monomial, canonical, constant, expression, key_of, l
 from .effects import NOTHING
 from .float_ranges import whole_range
 from .integer_sets import Constraint
-from .refutation import FAR, MAX_DEPTH, Alternative, Clause, Range, multiples_above
+from .refutation import FAR, MAX_DEPTH, NEAR, Alternative, Clause, Range, multiples_above
 from .statements import Aref
 
 GREATEST_SIZE = 1 << 40        # of an extent
@@ -225,8 +225,10 @@ class Valuation(ABC):
                    for m in large)
 
     def _is_compared(self, atom: Expr) -> bool:
-        """True if more is known of the atom than its range."""
-        return not isinstance(atom, Var) or (atom,) in self._of_facts("compared", lambda: {
+        """True if more is known of the atom than the range of its type or of an array's length."""
+        if not isinstance(atom, Var) or self.atom_range(atom)[1] < NEAR:
+            return True
+        return (atom,) in self._of_facts("compared", lambda: {
             m for c in self.clauses if len(c.alternatives) == 1
             for k in c.alternatives[0] if len(k.linear.terms) > 1 and k.linear.degree == 1
             for m in k.linear.terms})
