@@ -448,3 +448,16 @@ def test_the_lanes_of_a_condition_are_found_once_for_each_part() -> None:
     assert [ex.lanes(part) for part in reversed(parts)] == [1] * 49
     assert len(looked) == 50
     assert ex.lanes(Op("add", (Var("v", "f32"), Var("a", "f32")))) == 8
+
+
+@pytest.mark.parametrize(("fn", "identity", "symbol", "body", "line"), [
+    (fn, identity, symbol, body, line) for fn, identity, symbol in (("min", "inf", "<"), ("max", "-inf", ">"))
+    for body, line in (("(incf (aref Y i j) {} FN)", "X[i * N + j] SYM Y[i * N + j] ? X[i * N + j] : Y[i * N + j];"),
+                       ("(incf (vref Y 8 (i j)) {} FN)", "ct_select_f32x8(ct_load_f32x8(X + i * N + j) SYM ct_load_f32x8(Y + i * N + j), "))])
+def test_an_extreme_without_nan_is_one_comparison(fn: str, identity: str, symbol: str, body: str, line: str) -> None:
+    """`if x < y: y = x` keeps y where x is NaN, as the comparison does by itself."""
+    x, none = ("(vref X 8 (i j))", f"(splat 8 {identity})") if "vref" in body else ("(aref X i j)", identity)
+    text = rendered("(for i 0 M 1 serial (for j 0 (- N 8) 1 serial " + body.format(f"(where (= {x} {x}) {x} {none})").replace("FN", fn) + "))")
+    assert line.replace("SYM", symbol) in text
+    kept = rendered("(for i 0 M 1 serial (for j 0 (- N 8) 1 serial " + body.format(x).replace("FN", fn) + "))")
+    assert f"ct_{fn}_f32" in kept

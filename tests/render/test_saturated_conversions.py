@@ -1,4 +1,4 @@
-"""Vectors of floats as integers: NaN is 0, what is beyond the limits the nearest one, and -0.5 is no negative zero."""
+"""Floats as integers: NaN is 0, what is beyond the limits the nearest one, and -0.5 is no negative zero."""
 from __future__ import annotations
 
 import numpy as np
@@ -32,9 +32,11 @@ def saturated(x: np.ndarray, dtype: str) -> np.ndarray:
 
 @pytest.mark.slow
 @pytest.mark.slice(2)
-@pytest.mark.parametrize(("runtime", "march"), [("clang", "native"), ("gcc", "native"), ("gcc", "x86-64-v3"), ("clang", "x86-64")])
-def test_vectors_are_converted_as_numbers(runtime: str, march: str) -> None:
-    kernels = caten.compile(SPEC, runtime=runtime, config={"MARCH": march, "OPT": 2})
+@pytest.mark.parametrize(("runtime", "march", "opt"), [
+    ("clang", "native", 2), ("gcc", "native", 2), ("gcc", "x86-64-v3", 2), ("clang", "x86-64", 2), ("clang", "native", 0), ("gcc", "native", 0)])
+def test_floats_are_converted_as_numbers(runtime: str, march: str, opt: int) -> None:
+    """Vectors (-O2) and single numbers (-O0)."""
+    kernels = caten.compile(SPEC, runtime=runtime, config={"MARCH": march, "OPT": opt})
     for f, kind in FLOATS.items():
         x = numbers(kind)
         for t in INTEGERS:

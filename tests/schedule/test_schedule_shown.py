@@ -78,12 +78,12 @@ def test_what_is_not_right_is_refused(statements: str, steps: str, message: str)
 def test_the_last_of_the_steps_is_blamed_that_made_it_so() -> None:
     """Steps are verified one by one where the end is refused, or where that is asked for; what was wrong before them is
     no step's fault."""
-    steps = script.parse_schedule("(schedule (split i 2 min) (fuse ii p) (split io 2))").steps
+    steps = script.parse_schedule("(schedule (split i 2 min) (fuse ii p) (split iip 2) (split io 2))").steps
     before = program(SUMS, CUBES)
     for every in (False, True):
         with pytest.raises(script.StepRefused, match="is not shown to be inside") as caught:
             user_steps.apply_asked(before, steps, every)
-        assert (caught.value.step, caught.value.diagnostics[0].code) == (("fuse", "ii", "p"), "E538")
+        assert (caught.value.step, caught.value.diagnostics[0].code) == (("split", "iip", "2"), "E538")
         assert "report" not in str(caught.value)
     wrong = program("(for j 0 M 1 serial (setf (aref v j) x))")
     with pytest.raises(CatenError, match="E483"):

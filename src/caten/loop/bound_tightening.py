@@ -4,13 +4,15 @@
       (for j 0 W                                   ->     (for j 0 W
         (if (and (> i 0) (< i (- H 1))) (…))))              (…)))
 
-The guard leaves the iteration space. A bound is a constant, a size, or a size plus a constant. If neither of two bounds
-is known to be the tighter one, the condition stays.
+The guard leaves the iteration space, also where it is written as several conditions, one inside the other. A bound is a
+constant, a size, or a size plus a constant: i < max(H - 1, 0) is i < H - 1 where 0 ≤ i is known. If neither of two
+bounds is known to be the tighter one, the condition stays.
 """
 from __future__ import annotations
 
 from ..core.expr import FALSE, Expr, Op, Var
-from .affine import expression, linear
+from ..core.scalars import NEGATED
+from .affine import Linear, expression, linear
 from .context import Context
 from .statements import ONE, For, If, Stmt
 
@@ -21,10 +23,18 @@ def tighten_bounds(loop: For, sizes: frozenset[str], context: Context) -> For:
     inside = _condition(loop)
     if inside is None or loop.step is not ONE:
         return loop
-    made, rest = _taken(loop, inside.cond, sizes, context)
-    if rest is inside.cond:
-        return loop
-    return made.replace(body=_around(loop.body, inside.then if rest is None else (If(rest, inside.then, ()),)))
+    made, rest = _narrowed(loop, inside, sizes, context)
+    return loop if rest == (inside,) else made.replace(body=_around(loop.body, rest))
+
+
+def _narrowed(loop: For, guard: If, sizes: frozenset[str], context: Context) -> tuple[For, tuple[Stmt, ...]]:
+    """The loop with the bounds of a condition and of those inside of it, and what is left of its body."""
+    made, rest = _taken(loop, guard.cond, sizes, context)
+    then = guard.then
+    match then:
+        case (If(otherwise=()) as inner,):
+            made, then = _narrowed(made, inner, sizes, context)
+    return made, then if rest is None else (guard.replace(cond=rest, then=then),)
 
 
 def _taken(loop: For, cond: Expr, sizes: frozenset[str], context: Context) -> tuple[For, Expr | None]:
@@ -36,6 +46,10 @@ def _taken(loop: For, cond: Expr, sizes: frozenset[str], context: Context) -> tu
             if first is None or second is None:
                 return loop, second if first is None else first
             return loop, cond if first is a and second is b else Op("and", (first, second))
+        case Op("not", (Op("or", (a, b)),)):
+            both = Op("and", (Op("not", (a,)), Op("not", (b,))))
+            loop, rest = _taken(loop, both, sizes, context)
+            return loop, cond if rest is both else rest
         case Op("where", (a, b, other)) if other is FALSE:  # lazy: b only where a holds
             loop, first = _taken(loop, a, sizes, context)
             return loop, b if first is None else cond if first is a else Op("where", (first, b, other))
@@ -63,6 +77,9 @@ def _around(stmts: tuple[Stmt, ...], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]
 
 def _with_bound(loop: For, cond: Expr, sizes: frozenset[str], context: Context) -> For | None:
     """The loop with `cond` as a bound; None if it is no bound, or not known to be the tighter one."""
+    match cond:
+        case Op("not", (Op("lt" | "le" | "gt" | "ge" as fn, args),)):
+            cond = Op(NEGATED[fn], args)
     if not isinstance(cond, Op) or cond.fn not in ("lt", "le", "gt", "ge") or cond.args[0].dtype != "i64":
         return None
     if not cond.variables <= sizes | {loop.name}:
@@ -72,6 +89,8 @@ def _with_bound(loop: For, cond: Expr, sizes: frozenset[str], context: Context) 
     more = (inside.linear(large) - inside.linear(small)).shifted(-1 if cond.fn in ("lt", "gt")
                                                                  else 0)            # at least 0
     var, sign = linear(Var(loop.name, "i64")), more.terms.get((Var(loop.name, "i64"),))
+    if sign == -1:
+        more = _without_maximum(more, inside)
     if sign not in (1, -1) or any(len(m) > 1 or not isinstance(m[0], Var) for m in more.terms):
         return None
     bound = var - more if sign == 1 else (var + more).shifted(1)
@@ -81,3 +100,14 @@ def _with_bound(loop: For, cond: Expr, sizes: frozenset[str], context: Context) 
     if context.proves(Op(fn, (old, end))):
         return loop.replace(lo=end) if sign == 1 else loop.replace(hi=end)
     return loop if context.proves(Op(fn, (end, old))) else None
+
+
+def _without_maximum(more: Linear, inside: Context) -> Linear:
+    """With e for max(e, c) in what is ≥ 0, where it is below 0 with c."""
+    for m, k in more.terms.items():
+        match m:
+            case (Op("max", args) as atom,) if k > 0:
+                for keep, drop in (args, args[::-1]):
+                    if inside.is_nonnegative(more.replace(atom, inside.linear(drop)).scaled(-1).shifted(-1)):
+                        return _without_maximum(more.replace(atom, inside.linear(keep)), inside)
+    return more

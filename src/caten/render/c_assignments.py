@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from ..core.dtypes import DTYPES, is_complex
 from ..core.expr import Const, Expr, Op
+from ..core.monoids import identity
 from ..core.scalars import COMPARISONS
 from ..loop.statements import Aref, Ref, Setf, Splat, Stmt, Vref
 from . import cache_hints
@@ -41,11 +42,23 @@ def render_update(ex: Expressions, ref: Ref, value: Expr, fn: str) -> str:
         return f"{target.text} {spelling.symbol}= {_stored(ex, ref, value).text};"
     if ref.dtype == "bool" and isinstance(ref, Vref):
         return _assigned(ex, ref, ex.truth(Op(fn, (ref, value))))
+    if (better := _unless_nan(ref, value, fn)) is not None:
+        return _assigned(ex, ref, ex.value(better))
     operands = ex.value(ref), _stored(ex, ref, value)
     # the helper tests its first operand for NaN, and the new one is known earlier
     if fn in ("max", "min") and ref.lanes > 1:
         operands = operands[1], operands[0]
     return _assigned(ex, ref, ex.helpers.apply(fn, ref.dtype, ref.lanes, operands))
+
+
+def _unless_nan(ref: Ref, value: Expr, fn: str) -> Expr | None:
+    """The minimum or maximum with a number that is left out where it is NaN: one comparison, which NaN fails."""
+    match value:
+        case Op("where", (Op("eq", (a, b)), number, other)) if (
+                a is b is number and fn in ("min", "max") and number.lanes == ref.lanes
+                and (other.arg if isinstance(other, Splat) else other) is identity(fn, ref.dtype)):
+            return Op("where", (Op("lt" if fn == "min" else "gt", (number, ref)), number, ref))
+    return None
 
 
 def _stored(ex: Expressions, ref: Ref, value: Expr) -> Code:

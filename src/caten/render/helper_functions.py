@@ -481,18 +481,34 @@ class Helpers:
     # -- conversions ---------------------------------------------------------------------------------------------------
 
     def saturate(self, to: str, of: str) -> str:
-        """Float to integer: NaN becomes 0, a value out of range the nearest limit. Values that become 0 bypass the
-        conversion: gcc (at least up to 12) folds float → integer → float to `trunc`, which turns -0.5 into -0.0."""
+        """Float to integer: NaN becomes 0, a value out of range the nearest limit. By a minimum and a maximum where
+        the limits are floats of this type, else the usual case is one branch, which is always taken. Not so with gcc
+        (at least up to 12), where values that become 0 bypass the conversion: it folds float → integer → float to
+        `trunc`, which turns -0.5 into -0.0."""
         name, row = f"ct_{to}_of_{of}", DTYPES[to]
 
         def make() -> str:
-            limit = f"{2.0 ** (row.bits - (row.kind == 'int')):.1f}" + "f" * (of == "f32")
+            suffix, signed, integer = "f" * (of == "f32"), row.kind == "int", self.types[to]
+            limit = f"{2.0 ** (row.bits - signed):.1f}" + suffix
             least, greatest = literal(row.least, to).text, literal(row.greatest, to).text
-            is_zero, below = "!(a >= 1)", ""
-            if row.kind == "int":
-                is_zero, below = "!(a <= -1 || a >= 1)", f"if (a <= -{limit}) return {least};\n"
-            body = f"if ({is_zero}) return 0;\n{below}if (a >= {limit}) return {greatest};\nreturn ({self.types[to]})a;"
-            return self.function(name, self.types[to], f"{self.types[of]} a", body)
+            above = f"-{limit}" if signed else "-1"
+            fast = (f"if (__builtin_expect(a > {above} && a < {limit}, 1)) return ({integer})a;\n"
+                    f"return a != a ? 0 : a < 0 ? {least} : {greatest};")
+            if row.bits < DTYPES[of].bits:
+                low, high = f"{float(row.least)}{suffix}", f"{float(row.greatest)}{suffix}"
+                number = "a = a == a ? a : 0;\n" * signed
+                wide = "" if row.bits == 32 else f"({self.types['i32']})"
+                fast = (f"{number}a = a > {low} ? a : {low};\na = a < {high} ? a : {high};\n"
+                        f"return ({integer}){wide}a;")
+            is_zero = "!(a <= -1 || a >= 1)" if signed else "!(a >= 1)"
+            below = f"if (a <= -{limit}) return {least};\n" if signed else ""
+            return self.function(name, integer, f"{self.types[of]} a", f"""#ifdef __clang__
+{fast}
+#else
+if ({is_zero}) return 0;
+{below}if (a >= {limit}) return {greatest};
+return ({integer})a;
+#endif""")
         return self.define(name, make)
 
     def bits(self, to: str, of: str) -> str:
