@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daten import Tensor, gradcheck, gradients
+from daten import Tensor, gradcheck, gradients, realize
 from daten.array_api import concat
 from daten.tensor import apply
 
@@ -269,3 +269,34 @@ def unrolled(name: str, x: Tensor, ours: Tensor, theirs: Tensor, *more: Tensor) 
             h = (1 - kept) * (a[2] + (a[0] + b[0]).sigmoid() * b[2]).tanh() + kept * h
         states.append(h.reshape(1, *h.shape))
     return [concat(states), h, *([c] if name == "lstm" else [])]
+
+
+SMOOTH = {                                       # of x, with the first and the second derivative at 0
+    "softplus": (lambda x: x.softplus(beta=2.0), 0.5, 0.5), "log_sigmoid": (lambda x: x.log_sigmoid(), 0.5, -0.25),
+    "mish": (lambda x: x.mish(), 0.6, 0.64),
+    "logaddexp": (lambda x: apply("logaddexp", x, np.zeros(2)), 0.5, 0.25),
+    "logaddexp from the other side": (lambda x: apply("logaddexp", np.zeros(2), x), 0.5, 0.25),
+    "logaddexp2": (lambda x: apply("logaddexp2", x, np.zeros(2)), 0.5, 0.25 * np.log(2.0)),
+    "log_cosh_loss": (lambda x: apply("log_cosh_loss", x, np.zeros(2), reduction="sum"), 0.0, 1.0),
+    "binary_cross_entropy_with_logits": (
+        lambda x: x.binary_cross_entropy_with_logits(np.ones(2), reduction="sum"), -0.5, 0.25),
+    "soft_margin_loss": (lambda x: x.soft_margin_loss(np.ones(2), reduction="sum"), -0.5, 0.25)}
+
+
+@pytest.mark.slice(4)
+@pytest.mark.parametrize("name", SMOOTH)
+def test_smooth_functions_that_are_computed_in_two_branches(name: str) -> None:
+    """log(1 + e^x) is x + log(1 + e^-x) above 0. Where the branches meet, as at logits that start with zeros, a
+    derivative is that of the function: (0 + 1) / 2, and not that of one of the summands."""
+    function, *wanted = SMOOTH[name]
+    x = Tensor(np.zeros(2), requires_grad=True)
+    (first,) = gradients(function(x).sum(), [x])
+    (second,) = gradients(first.sum(), [x])
+    realize(first, second)
+    np.testing.assert_allclose([first.tolist(), second.tolist()], [[w, w] for w in wanted], rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", ["logaddexp", "logaddexp2"])
+def test_logarithms_of_sums_of_infinities(name: str) -> None:
+    x, y = np.array([np.inf, -np.inf, -np.inf, 0.0, np.inf]), np.array([np.inf, -np.inf, 1.0, -np.inf, -np.inf])
+    np.testing.assert_array_equal(apply(name, x, y).numpy(), getattr(np, name)(x, y))
