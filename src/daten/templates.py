@@ -20,7 +20,7 @@ from caten.core.size_formula import conjuncts, evaluate
 from caten.diagnostic import Diagnostic
 from caten.errors import CatenError, amount, did_you_mean, error
 from caten.frontend import operator_library
-from caten.frontend.generic_signature import Tensor, is_value, misfit, of_call, tuples
+from caten.frontend.generic_signature import Tensor, for_each_axis, is_value, misfit, of_call, tuples
 from caten.frontend.spec_files import SpecText
 from caten.frozen import frozen
 from caten.options import Instance
@@ -321,6 +321,9 @@ def _of_kinds(spec: SpecText, name: str, inputs: tuple[Given, ...], given: tuple
         return of_spec(spec, name, of_call(declared.generic, dict(zip(declared.inputs, inputs, strict=False)),
                                            attributes))
     except CatenError as problem:
+        if (filled := for_each_axis(problem, declared.defaults, attributes)) is not None:
+            more = tuple(filled.items())
+            return _of_kinds(spec, name, inputs, more, repr(more))
         if (said := misfit(problem, declared.defaults, attributes)) is not None:
             raise error("E675", f"{name}: {said}") from None
         raise CatenError(*[_of_operator(d, name) for d in problem.diagnostics]) from None

@@ -83,27 +83,55 @@ def test_every_loss_knows_its_reductions(entry: library.Entry) -> None:
 
 IMAGES = np.ones((1, 2, 6, 6), np.float32)
 MISFITS = [
-    ("max_pool2d", (IMAGES,), {"kernel": 2}, "the attribute 'kernel' is 2, and has to be a list of 2, such as [2, 2]"),
     ("max_pool2d", (IMAGES,), {"kernel": (2,)}, "the attribute 'kernel' is [2], and has to be a list of 2, such as [2, 2]"),
-    ("avg_pool2d", (IMAGES,), {"stride": 3}, "the attribute 'stride' is 3, and has to be a list of 2, such as [3, 3]"),
-    ("max_pool1d", (IMAGES[0],), {"kernel": 2}, "the attribute 'kernel' is 2, and has to be a list of 1, such as [2]"),
-    ("conv2d", (IMAGES, IMAGES), {"padding": 1}, "the attribute 'padding' is 1, and has to be a list of 2, such as [1, 1]")]
+    ("max_pool2d", (IMAGES,), {"kernel": 2.5}, "the attribute 'kernel' is 2.5, and has to be a list of 2, such as [2.5, 2.5]"),
+    ("avg_pool2d", (IMAGES,), {"stride": (3,)}, "the attribute 'stride' is [3], and has to be a list of 2, such as [2, 2]"),
+    ("conv2d", (IMAGES, IMAGES), {"padding": (1,)}, "the attribute 'padding' is [1], and has to be a list of 2, such as [0, 0]"),
+    ("unravel_index", (np.arange(3),), {"shape": 4}, "the attribute 'shape' is 4, and has to be a list of 2, such as [4, 4]")]
 
 
 @pytest.mark.parametrize(("name", "inputs", "attributes", "text"), MISFITS)
-def test_a_number_in_the_place_of_a_list_is_refused_by_its_name(name: str, inputs: tuple[Any, ...], attributes: dict[str, Any], text: str) -> None:
+def test_what_is_no_list_of_that_length_is_refused_by_its_name(name: str, inputs: tuple[Any, ...], attributes: dict[str, Any], text: str) -> None:
     with pytest.raises(CatenError, match=f"^E675: {name}: {re.escape(text)}$"):
         apply(name, *map(Tensor, inputs), **attributes)
     with pytest.raises(CatenError, match=f"^E675: {name}: {re.escape(text)}$"):
         getattr(caten.ops, name)(*inputs, **attributes)
 
 
+WEIGHTS = np.ones((2, 2, 3, 3), np.float32)
+FOR_EACH_AXIS = [
+    ("max_pool2d", (IMAGES,), {"kernel": 2}, {"kernel": (2, 2)}), ("avg_pool2d", (IMAGES,), {"stride": 3}, {"stride": (3, 3)}),
+    ("max_pool1d", (IMAGES[0],), {"kernel": 3, "stride": 2, "padding": 1}, {"kernel": (3,), "stride": (2,), "padding": (1,)}),
+    ("conv2d", (IMAGES, WEIGHTS), {"padding": 1, "stride": (2, 1)}, {"padding": (1, 1), "stride": (2, 1)}),
+    ("conv_transpose2d", (IMAGES, WEIGHTS), {"stride": 2, "output_padding": 1}, {"stride": (2, 2), "output_padding": (1, 1)}),
+    ("resize_nearest", (IMAGES,), {"size": 3}, {"size": (3, 3)}), ("adaptive_avg_pool2d", (IMAGES,), {"size": 1}, {"size": (1, 1)})]
+
+
+@pytest.mark.parametrize(("name", "inputs", "number", "lists"), FOR_EACH_AXIS, ids=lambda v: v if isinstance(v, str) else "")
+def test_a_number_is_that_of_each_axis(name: str, inputs: tuple[Any, ...], number: dict[str, Any], lists: dict[str, Any]) -> None:
+    """It is the same operator, so nothing is compiled."""
+    given, meant = [apply(name, *map(Tensor, inputs), **each)._ref.node for each in (number, lists)]
+    assert given.template is meant.template
+
+
+@pytest.mark.slow
+def test_a_number_is_that_of_each_axis_for_arrays_and_in_bodies() -> None:
+    image = np.arange(36.0, dtype=np.float32).reshape(1, 1, 6, 6)
+    wanted = image.reshape(3, 2, 3, 2).max(axis=(1, 3))
+    np.testing.assert_array_equal(caten.ops.max_pool2d(image, kernel=2)[0, 0], wanted)
+    np.testing.assert_array_equal(caten.op(halved)(image)[0, 0], wanted)
+
+
+def halved(x: Any) -> Any:
+    return max_pool2d(x, kernel=2, stride=2)      # type: ignore[name-defined]  # noqa: F821
+
+
 def pooled(x: Any) -> Any:
-    return max_pool2d(x, kernel=3)      # type: ignore[name-defined]  # noqa: F821
+    return max_pool2d(x, kernel=(3,))      # type: ignore[name-defined]  # noqa: F821
 
 
 def test_in_a_body_it_is_refused_at_the_call() -> None:
-    with pytest.raises(CatenError, match=r"E314: max_pool2d: the attribute 'kernel' is 3, and has to be a list of 2, such as \[3, 3\]"):
+    with pytest.raises(CatenError, match=r"E314: max_pool2d: the attribute 'kernel' is \[3\], and has to be a list of 2, such as \[2, 2\]"):
         caten.op(pooled)(IMAGES)
 
 

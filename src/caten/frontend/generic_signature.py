@@ -180,6 +180,10 @@ def unused(wish: str, declared: Sequence[Tensor]) -> str:
     return wish
 
 
+# Attributes with a number for each axis of the images; one number is that of all of them.
+FOR_EACH_AXIS = ("kernel", "stride", "padding", "dilation", "output_padding", "size")
+
+
 def of_call(declared: Sequence[Tensor], arrays: Mapping[str, Given],
             attributes: Mapping[str, Any]) -> Instance:
     """The instance for arrays with these element types and shapes. Of the extents of `~`, only those of 1 matter, and
@@ -234,13 +238,29 @@ def attributes(texts: Sequence[tuple[str, Place]], instance: Instance | None) ->
     return tuple(found.items())
 
 
+def for_each_axis(problem: CatenError, defaults: Iterable[tuple[str, Any]], given: Mapping[str, Any]) -> dict[
+        str, Any] | None:
+    """The attributes of a failing body with lists of one number for each axis where they are numbers, as in
+    `padding=1`; None if there are none such, or it is not that what it says."""
+    lists = _lists(problem, defaults)
+    count = len(next(iter(lists.values()), ()))
+    filled = {name: (value,) * count for name, value in given.items()
+              if name in FOR_EACH_AXIS and isinstance(value, int) and (name in lists or dict(defaults)[name] is None)}
+    return {**given, **filled} if filled and count else None
+
+
+def _lists(problem: CatenError, defaults: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """The attributes whose defaults are lists, if what a failing body says may be about them."""
+    if problem.diagnostics[0].code not in ("E311", "E312", "E323"):
+        return {}
+    return {name: value for name, value in defaults if isinstance(value, tuple)}
+
+
 def misfit(problem: CatenError, defaults: Iterable[tuple[str, Any]], given: Mapping[str, Any]) -> str | None:
     """What a failing body says of its lists, in words of the attributes: which one is a number, or a list of another
     length, where its default is a list; one without a default is as long as the others. None if it is not that."""
-    if problem.diagnostics[0].code not in ("E311", "E312", "E323"):
-        return None
     known = dict(defaults)
-    lists = {name: value for name, value in known.items() if isinstance(value, tuple)}
+    lists = _lists(problem, known.items())
     for name, value in given.items():
         wanted = lists.get(name) if known.get(name) is not None else next(iter(lists.values()), None)
         if wanted is not None and value is not None and (not isinstance(value, tuple) or len(value) != len(wanted)):

@@ -12,10 +12,10 @@ import numpy as np
 from ..argument_checks import described
 from ..errors import CatenError, error
 from ..frontend.composite import Composite
-from ..frontend.generic_signature import is_value, misfit, of_call, tuples
+from ..frontend.generic_signature import for_each_axis, is_value, misfit, of_call, tuples
 from ..frontend.spec import composites_of
 from ..frontend.spec_files import SpecText
-from ..options import Options
+from ..options import Instance, Options
 from ..runtime.call import Operator, Operators
 from .call_keys import as_array, dtype_of, has_plain_key, key, plain_key, static_key
 
@@ -129,9 +129,7 @@ class GenericOperator:
         with self._lock:
             if exact not in self._operators:
                 try:
-                    made = self._make([self._spec], replace(self._options, instances=(instance,)))
-                    assert isinstance(made, Operator)
-                    self._operators[exact] = made
+                    self._operators[exact] = self._compiled(instance, given)
                 except CatenError as problem:
                     if (said := misfit(problem, self.attributes.items(), given)) is not None:
                         raise error("E675", f"{self.name}: {said}") from None
@@ -140,6 +138,16 @@ class GenericOperator:
         with suppress(TypeError):
             self._by_call[call] = self._operators[exact]
         return self._operators[exact]
+
+    def _compiled(self, instance: Instance, given: Mapping[str, Any]) -> Operator:
+        try:
+            made = self._make([self._spec], replace(self._options, instances=(instance,)))
+        except CatenError as problem:
+            if (filled := for_each_axis(problem, self.attributes.items(), given)) is None:
+                raise
+            return self._compiled(replace(instance, attributes=tuple(sorted(filled.items()))), filled)
+        assert isinstance(made, Operator)
+        return made
 
     def _arrays(self, args: tuple[Any, ...],
                 named: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, tuple[int, ...]]]]:

@@ -15,7 +15,7 @@ from ...loop.affine import canonical
 from ...options import Instance
 from ...tensor.inlining import inline
 from ...tensor.values import TensorProgram
-from ..generic_signature import Tensor, is_value, misfit, of_call, tuples
+from ..generic_signature import Tensor, for_each_axis, is_value, misfit, of_call, tuples
 from ..solved_sizes import solved_sizes
 from ..typing import spell
 from .argument_binding import ElementType, as_operand, described, refuse_selected, unset
@@ -132,6 +132,8 @@ def _values(b: Builder, callee: CalledComposite, given: Mapping[str, Any],
     try:
         return callee.values(of_call(callee.generic, arrays, attributes))
     except CatenError as problem:
+        if (filled := for_each_axis(problem, callee.attributes, attributes)) is not None:
+            return _values(b, callee, given, filled)
         if (said := misfit(problem, callee.attributes, attributes)) is not None:
             b.fail("E314", f"{callee.name}: {said}")
         first = next(iter(problem.diagnostics), None)
