@@ -315,6 +315,11 @@ def _swapped(a: Tensor, axis1: int, axis2: int) -> Tensor:
     return a.transpose(*order)
 
 
+def _matrices(a: Any, axis1: int, axis2: int) -> Tensor:
+    """With these axes, in this order, as the last two: NumPy has the matrices along the first ones."""
+    return xp.moveaxis(tensor(a), (axis1, axis2), (-2, -1))
+
+
 def _like(name: str) -> Callable[..., Tensor]:
     def function(a: Tensor, *value: Any, dtype: Any = None, shape: Any = None, **_: Any) -> Any:
         if shape is not None:
@@ -408,8 +413,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "dot": dot, "inner": lambda a, b: xp.tensordot(tensor(a), tensor(b), axes=((-1,), (-1,))), "einsum": einsum,
     "outer": lambda a, b: one("outer", tensor(a).reshape(-1), tensor(b).reshape(-1)),
     "tensordot": lambda a, b, axes=2: xp.tensordot(tensor(a), tensor(b), axes=axes),
-    "trace": lambda a, offset=0: xp.linalg.trace(a, offset=offset),
-    "diagonal": lambda a, offset=0: xp.linalg.diagonal(a, offset=offset),
+    "trace": lambda a, offset=0, axis1=0, axis2=1: xp.linalg.trace(_matrices(a, axis1, axis2), offset=offset),
+    "diagonal": lambda a, offset=0, axis1=0, axis2=1: xp.linalg.diagonal(_matrices(a, axis1, axis2), offset=offset),
     "tril": lambda m, k=0: xp.tril(m, k=k), "triu": lambda m, k=0: xp.triu(m, k=k), "pad": pad,
     "real": lambda val: xp.real(val), "imag": lambda val: xp.imag(val),
     **{n: lambda *inputs, n=n, **named: bool(_of_library(n, inputs, named)) for n in ("allclose", "array_equal")},

@@ -38,7 +38,7 @@ POWER_BITS = 6                  # of an exponent of integers: from 64 on, only p
 
 # Methods of NumPy's arrays whose axis, or second argument, may be left out, where the operators of the library with
 # these names mean something else.
-OF_ARRAYS = frozenset(("clip", "cumprod", "cumsum", "dot", "nonzero", "repeat", "take"))
+OF_ARRAYS = frozenset(("clip", "cumprod", "cumsum", "diagonal", "dot", "nonzero", "repeat", "squeeze", "take"))
 ALONG_AXES = frozenset(("cumprod", "cumsum", "take"))           # of them, those that mean the same with an axis
 
 

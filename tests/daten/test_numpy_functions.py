@@ -208,12 +208,20 @@ def test_extents_that_differ_in_einsum_of_many_arrays_are_refused() -> None:
 
 @pytest.mark.parametrize("call", ["x.cumsum()", "x.cumsum(axis=1)", "x.cumprod(axis=-1)", "x.repeat(2)", "x.repeat(2, axis=1)", "x.take([0, 2])",
                                   "x.take([0, 2], axis=1)", "x.dot(x.T)", "x.clip(min=0)", "x.clip(None, 1)", "x.clip(-1, 1)", "x.flatten()", "x.nonzero()[1]",
-                                  "x.item(3)", "x.item(1, 2)"])
+                                  "x.item(3)", "x.item(1, 2)", "x.squeeze()", "x[None, :, None].squeeze()", "x[None, :, None].squeeze(0)",
+                                  "x[None, :, None].squeeze((0, -2))", "x[:, None, :1].squeeze(axis=1)", "x.diagonal()", "x.diagonal(1)",
+                                  "np.diagonal(x[:, :, None] * x[0])", "np.diagonal(x[:, :, None] * x[0], -1, 2, 0)",
+                                  "np.trace(x[:, :, None] * x[0])", "np.trace(x[:, :, None] * x[0], 1, 1, 2)"])
 def test_methods_mean_what_those_of_arrays_mean(call: str) -> None:
     a = np.arange(6, dtype=np.float32).reshape(2, 3) - 2
-    got, wanted = (np.asarray(eval(call, {"x": x})) for x in (Tensor(a), a))
+    got, wanted = (np.asarray(eval(call, {"x": x, "np": np})) for x in (Tensor(a), a))
     np.testing.assert_array_equal(got, wanted)
     assert got.shape == wanted.shape
+
+
+def test_an_axis_that_is_not_1_stays() -> None:
+    with pytest.raises(ValueError, match=r"squeeze leaves out axes of extent 1, and axis 1 of Tensor\(float32\[1, 3\]\) has 3"):
+        Tensor(np.zeros((1, 3), np.float32)).squeeze(1)
 
 
 def test_assigning_to_a_flattened_tensor_leaves_the_other() -> None:

@@ -71,8 +71,9 @@ def expand_dims(x: Tensor, /, axis: int) -> Tensor:
 def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
     """The array without these axes of extent 1. ValueError if another extent is not 1."""
     out = {_axis(a, x.ndim) for a in (axis if isinstance(axis, tuple) else (axis,))}
-    if any(x.shape[a] != 1 for a in out):
-        raise ValueError(f"only axes of extent 1 can be left out of {x!r}")
+    for a in sorted(out):
+        if x.shape[a] != 1:
+            raise ValueError(f"squeeze leaves out axes of extent 1, and axis {a} of {x!r} has {x.shape[a]}")
     return x.reshape(*[e for n, e in enumerate(x.shape) if n not in out])
 
 
