@@ -317,7 +317,8 @@ def _swapped(a: Tensor, axis1: int, axis2: int) -> Tensor:
 
 def _matrices(a: Any, axis1: int, axis2: int) -> Tensor:
     """With these axes, in this order, as the last two: NumPy has the matrices along the first ones."""
-    return xp.moveaxis(tensor(a), (axis1, axis2), (-2, -1))
+    made: Tensor = xp.moveaxis(tensor(a), (axis1, axis2), (-2, -1))
+    return made
 
 
 def _like(name: str) -> Callable[..., Tensor]:

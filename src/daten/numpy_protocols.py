@@ -24,5 +24,9 @@ class NumpyProtocols:
         """NumPy's function of arrays, applied to tensors."""
         return self._functions().of_arrays(function, inputs, named)
 
+    def key(self) -> Any:
+        """A new key of the sequence of random numbers, for an operator that draws some."""
+        return import_module(".random", __package__).current().key()
+
     def _functions(self) -> Any:
         return import_module(".numpy_functions", __package__)

@@ -29,6 +29,7 @@ from caten.tensor.values import TensorProgram
 
 from .kept_values import kept
 from .misfits import Axes
+from .other_names import ATTRIBUTES
 from .settings import forgotten_by_use, options
 from .symbolic_sizes import has_symbolic
 
@@ -301,7 +302,7 @@ def of_call_with(spec: SpecText, name: str, inputs: Sequence[Given], attributes:
     for n, value in given:
         if n not in known:
             raise error("E675", f"{name}: there is no attribute '{n}'",
-                        hint=did_you_mean(n, known) or f"there are {', '.join(known) or 'none'}")
+                        hint=did_you_mean(ATTRIBUTES.get(n, n), known) or f"there are {', '.join(known) or 'none'}")
         if has_symbolic(value):
             raise ValueError(f"jit: the attribute '{n}' of {name} has the size {value}, which varies from call to call")
         if not is_value(value):

@@ -24,6 +24,7 @@ from .element_types import DType, dtype, type_named
 from .graph import RECORDS, Call, Constant, Leaf, Node, Ref, called, in_order, reshaped, stops_gradients
 from .numpy_protocols import NumpyProtocols
 from .operands import cast, common_type, converted, fits, is_number, leaf, operands
+from .other_names import METHODS
 from .realization import run
 from .settings import options
 from .symbolic_sizes import SymbolicSize, formula_of, has_symbolic, value_of_all
@@ -328,16 +329,20 @@ class Tensor:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Each operator of caten's library is a method: `x.softmax(axis=1)`. Methods that NumPy's arrays have, too, do
-        what they do there: `x.cumsum()` is one of all elements."""
+        what they do there: `x.cumsum()` is one of all elements. Those that draw numbers, `x.dropout(p=0.1)`, take their
+        key from `daten.random`."""
         if name in OF_ARRAYS:
             return lambda *others, **named: (
                 apply(name, self, *others, **named) if name in ALONG_AXES and named.keys() == {"axis"} else
                 self._numpy.of_arrays(getattr(np, name), (self, *others), named))
         if name.startswith("_") or operator_library.find(name) is None:
             known = [] if name.startswith("_") else [*vars(Tensor), *[e.name for e in operator_library.entries()]]
-            close = did_you_mean(name, known)
+            close = METHODS.get(name) or did_you_mean(name, [k for k in known if not k.startswith("_")])
             raise AttributeError(f"a Tensor has no {name!r}, and the library no such operator"
                                  f"{f': {close}' if close else ''}")
+        spec = templates.library_spec(name)
+        if templates.declaration_of(spec, name).inputs[:2] == ("key", "x") and self._ref.dtype != "u32":
+            return lambda *others, **attributes: apply(name, self._numpy.key(), self, *others, **attributes)
         return lambda *others, **attributes: apply(name, self, *others, **attributes)
 
     def transpose(self, *axes: Any) -> Tensor:

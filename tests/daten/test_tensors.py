@@ -699,3 +699,13 @@ def test_an_error_of_an_operator_of_the_library_names_it_and_not_its_text(call: 
     with pytest.raises(CatenError, match=re.escape(message)) as told:
         call(Tensor(X))
     assert ".toml" not in str(told.value)
+
+
+@pytest.mark.parametrize(("make", "text"), [
+    (lambda x: x.view(6), r"Tensor has no 'view', .*: x\.reshape"), (lambda x: x.unsqueeze(0), r"np\.expand_dims"),
+    (lambda x: x.float(), r'x\.astype\("float32"\)'), (lambda x: x.masked_select(x > 0), r"x\[mask\]"), (lambda x: x.softmaxx(), "did you mean 'softmax'"),
+    (lambda x: x.sum(dim=1), "no attribute 'dim'\n  hint: did you mean 'axis'"), (lambda x: x.sum(keepdim=True), "did you mean 'keepdims'"),
+    (lambda x: daten.zeros(3), r"'daten' has no attribute 'zeros': daten\.array_api\.zeros"), (lambda x: daten.nothing, "has no attribute 'nothing'$")])
+def test_names_of_other_libraries_are_told_what_there_is(make: Any, text: str) -> None:
+    with pytest.raises((AttributeError, CatenError), match=text):
+        make(Tensor(X))
