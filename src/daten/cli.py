@@ -121,7 +121,7 @@ def train(program: str, runtime: str, weights: str | None, sizes: Sequence[str],
     given = arrays(path, read)
     if output is not None:
         atomic_files.check(output)
-    more = {"momentum": float(settings["momentum"])} if settings["optimizer"] == "sgd" else {}
+    more = {"momentum": float(settings["momentum"])} if settings["momentum"] else {}
     optimizer = optimizer_named(settings["optimizer"], list(read.trained.values()), lr=float(settings["lr"]),
                                 weight_decay=float(settings["weight_decay"]), **more)
     draw = np.random.default_rng(int(settings["seed"]))

@@ -66,6 +66,16 @@ def _from_0(name: str, value: Any) -> float:
     raise ValueError(f"{name} is a number from 0 on, not {value!r}")
 
 
+def _rate(name: str, value: Any) -> float:
+    """A decay rate of a running mean, with which it forgets and does not grow."""
+    try:
+        if 0 <= float(value) < 1:
+            return float(value)
+    except (TypeError, ValueError):
+        pass
+    raise ValueError(f"{name} is a number from 0 on and below 1, not {value!r}")
+
+
 def _rates(name: str, value: Any) -> tuple[float, float]:
     """Decay rates of running means, with which these forget and do not grow."""
     try:
@@ -248,6 +258,34 @@ class AdamW(Adam):
     def __init__(self, parameters: Sequence[Tensor], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
                  eps: float = 1e-8, weight_decay: float = 1e-2) -> None:
         super().__init__(parameters, lr, betas, eps, weight_decay)
+
+
+class RMSprop(Optimizer):
+    """RMSprop (Tieleman and Hinton, Lecture 6.5, 2012): v = alpha · v + (1 - alpha) · g²; u = g / (sqrt(v) + eps);
+    p -= lr · u, or with momentum b = momentum · b + u; p -= lr · b. `weight_decay` · p is added to the gradient. An
+    optimizer that was made without momentum has none later: ValueError in `step`."""
+
+    states = 2
+    alpha, momentum, eps = _Setting(_rate), _Setting(_from_0), _Setting(_from_0)
+
+    def __init__(self, parameters: Sequence[Tensor], lr: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8,
+                 momentum: float = 0.0, weight_decay: float = 0.0) -> None:
+        super().__init__(parameters, lr, weight_decay)
+        self.alpha, self.eps, self.momentum = alpha, eps, momentum
+        if not momentum:
+            self.kept = [kept[:1] for kept in self.kept]
+
+    def changed(self, p: Tensor, gradient: Tensor, states: list[Tensor], number: Any) -> tuple[Tensor, list[Tensor]]:
+        """As the class says."""
+        g = gradient + p * self.weight_decay if self.weight_decay else gradient
+        v = states[0] * self.alpha + g * g * (1 - self.alpha)
+        update, rate = g / (v.sqrt() + self.eps), number("rate", lambda: self.lr)
+        if len(states) == 1 and self.momentum:
+            raise ValueError("momentum was 0 when the optimizer was made: RMSprop(parameters, momentum=…) has it")
+        if len(states) == 1:
+            return p - rate * update, [v]
+        b = states[1] * self.momentum + update
+        return p - rate * b, [v, b]
 
 
 class Lion(Optimizer):

@@ -157,7 +157,7 @@ def parsed(text: str, file: str = "<stdin>") -> GraphProgram:
     if train["optimizer"] not in OPTIMIZERS:
         _fail(text, file, "optimizer", f"there is no optimizer '{train['optimizer']}'",
               did_you_mean(train["optimizer"], list(OPTIMIZERS)) or f"there are {', '.join(OPTIMIZERS)}", "train")
-    if train["momentum"] and train["optimizer"] != "sgd":
+    if train["momentum"] and train["optimizer"] not in ("sgd", "rmsprop"):
         _fail(text, file, "momentum", f"{train['optimizer']} has no momentum", 'optimizer = "sgd" has', "train")
     outputs, loss = main.get("outputs", []), main.get("loss", "")
     if not isinstance(outputs, list) or not all(isinstance(name, str) for name in outputs):

@@ -1,12 +1,13 @@
-"""Random numbers that follow from a seed: keys for the random operators of the library (Threefry; Salmon et al.,
-Parallel random numbers: as easy as 1, 2, 3, 2011), and the first values of parameters."""
+"""Random numbers that follow from a seed: tensors of them, keys for the random operators of the library (Threefry;
+Salmon et al., Parallel random numbers: as easy as 1, 2, 3, 2011), and the first values of parameters."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
 
-from .tensor import Tensor
+from .tensor import Tensor, one
 from .tracing import drawn
 
 
@@ -49,3 +50,32 @@ def seed(number: int) -> None:
 def current() -> Source:
     """The source of the random numbers of layers and dropout."""
     return _CURRENT[0]
+
+
+def normal(shape: int | Sequence[int], mean: float = 0.0, deviation: float = 1.0) -> Tensor:
+    """Normally distributed float32 numbers; other ones in each call, also in those of a function of `jit`."""
+    return one("normal", current().key(), shape=_shape(shape), mean=mean, deviation=deviation)
+
+
+def uniform(shape: int | Sequence[int], low: float = 0.0, high: float = 1.0) -> Tensor:
+    """Float32 numbers that are uniformly distributed in [low, high), drawn as by `normal`."""
+    return one("uniform", current().key(), shape=_shape(shape), low=low, high=high)
+
+
+def randint(low: int, high: int, shape: int | Sequence[int]) -> Tensor:
+    """Integers from `low` to `high` - 1, int64, drawn as by `normal`."""
+    return one("randint", current().key(), shape=_shape(shape), low=low, high=high)
+
+
+def bernoulli(shape: int | Sequence[int], p: float = 0.5) -> Tensor:
+    """Bools that are true with probability `p`, drawn as by `normal`."""
+    return one("bernoulli", current().key(), shape=_shape(shape), p=p)
+
+
+def permutation(n: int) -> Tensor:
+    """The integers from 0 to n - 1 in a random order, int64, drawn as by `normal`."""
+    return one("permutation", current().key(), n=n)
+
+
+def _shape(shape: int | Sequence[int]) -> tuple[int, ...]:
+    return tuple(shape) if isinstance(shape, Sequence) else (shape,)

@@ -15,7 +15,8 @@ from .jitted import jit
 from .realization import run
 from .tensor import Tensor, gradients
 
-OPTIMIZERS = {"sgd": optim.SGD, "adam": optim.Adam, "adamw": optim.AdamW, "lion": optim.Lion}
+OPTIMIZERS = {"sgd": optim.SGD, "adam": optim.Adam, "adamw": optim.AdamW, "lion": optim.Lion,
+              "rmsprop": optim.RMSprop}
 
 
 def batches(data: Mapping[str, np.ndarray], size: int, draw: np.random.Generator) -> Iterator[dict[str, np.ndarray]]:

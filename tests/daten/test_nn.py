@@ -198,3 +198,55 @@ def test_numbers_that_no_layer_has(make: Any, message: str) -> None:
 def test_what_is_no_list_of_parameters(given: Any, what: str) -> None:
     with pytest.raises(TypeError, match=rf"takes a list of tensors, as module\.parameters\(\) gives, not {what}"):
         optim.SGD(given)
+
+
+def test_parts_of_a_network() -> None:
+    net = nn.Sequential(nn.Linear(2, 3), np.tanh, nn.Linear(3, 1))
+    assert (len(net), net[1], list(net)[2] is net[-1], [type(m) for m in net[:1]]) == (3, np.tanh, True, [nn.Linear])
+    net[0].bias.requires_grad = False
+    assert [name for name, _ in net.named_parameters()] == ["layers.0.weight", "layers.2.weight", "layers.2.bias"]
+    (net(Tensor(real(4, 2))) ** 2).sum().backward()
+    assert all(p.grad is not None for p in net.parameters())
+    net.zero_grad()
+    assert all(p.grad is None for p in net.parameters())
+
+
+@pytest.mark.parametrize(("axes", "settings"), [(1, {"stride": 2}), (2, {"stride": (2, 1), "padding": 1, "output_padding": (1, 0)}), (3, {"dilation": 2, "bias": False})])
+def test_a_transposed_convolution_is_the_adjoint_of_a_convolution(axes: int, settings: dict[str, Any]) -> None:
+    """⟨conv(y), x⟩ = ⟨y, transposed(x)⟩ without the bias, with one array of weights."""
+    layer = [nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d][axes - 1](2, 3, 3, **settings)
+    x = Tensor(real(2, 2, *[4, 5, 3][:axes]))
+    made = layer(x)
+    y = Tensor(real(*made.shape))
+    windows = {name: value for name, value in settings.items() if name in ("stride", "padding", "dilation")}
+    back = apply(f"conv{axes}d", y, layer.weight, **windows)
+    plain = made if layer.bias is None else made - layer.bias.reshape(-1, *[1] * axes)
+    np.testing.assert_allclose((back * x).sum().item(), (plain * y).sum().item(), rtol=1e-4)
+
+
+@pytest.mark.parametrize(("name", "text"), [("ReLU", r"lambda x: x\.relu\(\)"), ("ModuleList", "lists and dicts of modules"), ("BatchNorm2d", "BatchNorm is for any")])
+def test_layers_of_other_libraries_are_told_what_there_is(name: str, text: str) -> None:
+    with pytest.raises(AttributeError, match=f"module 'daten.nn' has no attribute '{name}': .*{text}"):
+        getattr(nn, name)
+
+
+RANDOM: dict[str, tuple[Any, Any]] = {
+    "normal": (lambda: random.normal((2, 3)), lambda y: y.shape == (2, 3)),
+    "uniform": (lambda: random.uniform(5, low=2.0, high=3.0), lambda y: y.shape == (5,) and ((y >= 2) & (y < 3)).all()),
+    "randint": (lambda: random.randint(3, 6, 40), lambda y: set(y.tolist()) == {3, 4, 5}),
+    "bernoulli": (lambda: random.bernoulli((50,), p=0.5), lambda y: 10 < y.sum() < 40),
+    "permutation": (lambda: random.permutation(9), lambda y: sorted(y.tolist()) == list(range(9))),
+    "dropout": (lambda: Tensor(np.ones(20, np.float32)).dropout(p=0.5), lambda y: set(y.tolist()) == {0.0, 2.0})}
+
+
+@pytest.mark.slice(3)
+@pytest.mark.parametrize("name", RANDOM)
+def test_random_tensors_are_others_in_each_call(name: str) -> None:
+    make, fits = RANDOM[name]
+    draw = jit(make)
+    random.seed(4)
+    first, second = draw().numpy(), draw().numpy()
+    assert (first != second).any()
+    assert fits(second)
+    random.seed(4)
+    np.testing.assert_array_equal(draw().numpy(), first)

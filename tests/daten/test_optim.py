@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from daten import Tensor, nn, optim, realization
-from daten.optim import SGD, Adam, AdamW, Lion
+from daten.optim import SGD, Adam, AdamW, Lion, RMSprop
 
 X = np.random.default_rng(5).standard_normal((6, 3))
 W = np.random.default_rng(6).standard_normal(3)
@@ -40,6 +40,13 @@ def lion(w: np.ndarray, n: int, state: dict[str, Any]) -> np.ndarray:
     return w - 0.05 * (np.sign(0.9 * m + 0.1 * g) + 0.1 * w)
 
 
+def rmsprop(w: np.ndarray, n: int, state: dict[str, Any], momentum: float = 0.0) -> np.ndarray:
+    g = gradient(w) + 0.1 * w
+    state["v"] = 0.9 * state.get("v", 0) + 0.1 * g * g
+    state["b"] = momentum * state.get("b", 0) + g / (np.sqrt(state["v"]) + 1e-8)
+    return w - 0.05 * state["b"]
+
+
 def trained(make: Any, steps: int) -> tuple[np.ndarray, list[float]]:
     w = Tensor(W, requires_grad=True)
     optimizer, losses = make([w]), []
@@ -57,7 +64,9 @@ def trained(make: Any, steps: int) -> tuple[np.ndarray, list[float]]:
     (lambda ps: optim.SGD(ps, lr=0.05, momentum=0.9, nesterov=True, weight_decay=0.1), sgd),
     (lambda ps: optim.SGD(ps, lr=0.05), lambda w, n, state: w - 0.05 * gradient(w)),
     (lambda ps: optim.Adam(ps, lr=0.05, weight_decay=0.1), adam), (lambda ps: optim.AdamW(ps, lr=0.05, weight_decay=0.1), lambda w, n, state: adam(w, n, state, True)),
-    (lambda ps: optim.Lion(ps, lr=0.05, weight_decay=0.1), lion)])
+    (lambda ps: optim.Lion(ps, lr=0.05, weight_decay=0.1), lion),
+    (lambda ps: optim.RMSprop(ps, lr=0.05, alpha=0.9, weight_decay=0.1), rmsprop),
+    (lambda ps: optim.RMSprop(ps, lr=0.05, alpha=0.9, momentum=0.8, weight_decay=0.1), lambda w, n, state: rmsprop(w, n, state, 0.8))])
 def test_steps_are_those_of_the_formula(make: Any, formula: Any) -> None:
     expected, state = W, dict[str, Any]()
     for n in range(1, 5):
@@ -92,7 +101,7 @@ def test_gradients_are_clipped_together() -> None:
         optim.SGD([Tensor(1.0)])
 
 
-@pytest.mark.parametrize("make", [SGD, Adam, AdamW, Lion])
+@pytest.mark.parametrize("make", [SGD, Adam, AdamW, Lion, RMSprop])
 def test_a_parameter_is_given_once(make: Any) -> None:
     """Two layers may share it; the module of both gives it once."""
     one, other = nn.Linear(3, 3), nn.Linear(3, 3)
@@ -113,7 +122,7 @@ def test_a_parameter_that_is_clipped_twice_counts_once() -> None:
 
 
 @pytest.mark.parametrize(("make", "message"), [
-    *[(partial(make, **{name: value}), f"{name} is a number from 0 on, not {re.escape(repr(value))}") for make in (SGD, Adam, AdamW, Lion)
+    *[(partial(make, **{name: value}), f"{name} is a number from 0 on, not {re.escape(repr(value))}") for make in (SGD, Adam, AdamW, Lion, RMSprop)
       for name, value in (("lr", -1), ("lr", float("nan")), ("lr", [0.1]), ("lr", None), ("weight_decay", -0.1))],
     (partial(SGD, momentum=-0.9), "momentum is a number from 0 on, not -0.9"), (partial(Adam, eps=-1e-8), "eps is a number from 0 on"),
     *[(partial(make, betas=betas), "betas are two numbers from 0 on and below 1") for make in (Adam, AdamW, Lion)
@@ -121,13 +130,13 @@ def test_a_parameter_that_is_clipped_twice_counts_once() -> None:
 def test_numbers_that_no_optimizer_takes(make: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make([Tensor(np.ones(3, np.float32), requires_grad=True)])
-    for fitting in (SGD, Adam, AdamW, Lion):
+    for fitting in (SGD, Adam, AdamW, Lion, RMSprop):
         fitting([Tensor(np.ones(3, np.float32), requires_grad=True)], lr=0.0)
 
 
 @pytest.mark.parametrize(("make", "name", "wrong"), [
-    *[(make, name, -1) for make in (SGD, Adam, AdamW, Lion) for name in ("lr", "weight_decay")],
-    (SGD, "momentum", float("nan")), (Adam, "eps", -1e-8), *[(make, "betas", (0.9, 1.0)) for make in (Adam, AdamW, Lion)]])
+    *[(make, name, -1) for make in (SGD, Adam, AdamW, Lion, RMSprop) for name in ("lr", "weight_decay")],
+    (SGD, "momentum", float("nan")), (Adam, "eps", -1e-8), (RMSprop, "alpha", 1.0), *[(make, "betas", (0.9, 1.0)) for make in (Adam, AdamW, Lion)]])
 def test_settings_that_change_are_checked_as_at_first(make: Any, name: str, wrong: Any) -> None:
     optimizer = make([Tensor(np.ones(3, np.float32), requires_grad=True)])
     before = getattr(optimizer, name)

@@ -1,9 +1,14 @@
 """Layers of neural networks."""
+from typing import Any as _Any
+
 from .layers import (
     BatchNorm,
     Conv1d,
     Conv2d,
     Conv3d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
     Dropout,
     Embedding,
     GroupNorm,
@@ -16,5 +21,14 @@ from .layers import (
 from .module import Module, Sequential
 from .recurrent import GRU, LSTM, GRUCell, LSTMCell
 
-__all__ = ["GRU", "LSTM", "BatchNorm", "Conv1d", "Conv2d", "Conv3d", "Dropout", "Embedding", "GRUCell", "GroupNorm",
-           "LSTMCell", "LayerNorm", "Linear", "Module", "MultiHeadAttention", "RMSNorm", "Sequential", "parameter"]
+__all__ = ["GRU", "LSTM", "BatchNorm", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d",
+           "ConvTranspose3d", "Dropout", "Embedding", "GRUCell", "GroupNorm", "LSTMCell", "LayerNorm", "Linear",
+           "Module", "MultiHeadAttention", "RMSNorm", "Sequential", "parameter"]
+
+TYPE_CHECKING = False
+if not TYPE_CHECKING:                  # with it, a type checker would take any name for a layer
+    def __getattr__(name: str) -> _Any:
+        """What there is instead of layers of other libraries."""
+        from ..other_names import LAYERS
+        said = f": {LAYERS[name]}" if name in LAYERS else ""
+        raise AttributeError(f"module 'daten.nn' has no attribute {name!r}{said}")

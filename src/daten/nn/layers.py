@@ -108,6 +108,55 @@ class Conv3d(_Convolution):
     axes = 3
 
 
+class _TransposedConvolution(Module):
+    axes = 0
+
+    def __init__(self, inputs: int, outputs: int, kernel: int | tuple[int, ...], stride: int | tuple[int, ...] = 1,
+                 padding: int | tuple[int, ...] = 0, output_padding: int | tuple[int, ...] = 0,
+                 dilation: int | tuple[int, ...] = 1, bias: bool = True) -> None:
+        self._kernel, self._stride, self._padding, self._output_padding, self._dilation = [
+            (v,) * self.axes if isinstance(v, int) else v for v in (kernel, stride, padding, output_padding, dilation)]
+        check_counts(inputs=inputs, outputs=outputs)
+        for size in self._kernel:
+            check_counts(kernel=size)
+        bound = 1 / sqrt(outputs * prod(self._kernel))
+        self.weight = parameter(random.current().uniform((inputs, outputs, *self._kernel), bound))
+        self.bias = parameter(random.current().uniform((outputs,), bound)) if bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x[batch, inputs, …] to [batch, outputs, …]; the extents of the output are given for `ConvTranspose1d`."""
+        made = one(f"conv_transpose{self.axes}d", x, self.weight, stride=self._stride, padding=self._padding,
+                   dilation=self._dilation, output_padding=self._output_padding)
+        return made if self.bias is None else made + self.bias.reshape(-1, *[1] * self.axes)
+
+
+class ConvTranspose1d(_TransposedConvolution):
+    """A 1-D transposed convolution of x[batch, inputs, length], with weight[inputs, outputs, kernel] and bias[outputs]:
+    the gradient of `Conv1d` with respect to its input, as a layer. `stride`, `padding` and `dilation`: those of the
+    convolution; `output_padding`: elements more at the end of each axis. From n elements along an axis the output has
+
+        (n - 1)·stride - 2·padding + dilation·(kernel - 1) + output_padding + 1.
+
+    Weight and bias start uniformly distributed in ±1/√k with k = outputs · kernel, as in PyTorch."""
+
+    axes = 1
+
+
+class ConvTranspose2d(_TransposedConvolution):
+    """A 2-D transposed convolution of x[batch, inputs, height, width], with weight[inputs, outputs, kernel, kernel] and
+    bias[outputs]. One number, or a tuple with one for each axis; otherwise as `ConvTranspose1d`."""
+
+    axes = 2
+
+
+class ConvTranspose3d(_TransposedConvolution):
+    """A 3-D transposed convolution of x[batch, inputs, depth, height, width], with weight[inputs, outputs, kernel,
+    kernel, kernel] and bias[outputs]. One number, or a tuple with one for each axis; otherwise as
+    `ConvTranspose1d`."""
+
+    axes = 3
+
+
 class Embedding(Module):
     """A table of `count` vectors, weight[count, width], which starts with standard normal values."""
 

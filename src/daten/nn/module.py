@@ -15,7 +15,7 @@ from ..graph import Leaf, Ref
 from ..huge_pages import copied
 from ..state_dicts import fitting
 from ..tensor import Tensor
-from ..tracing import hold
+from ..tracing import happens, hold
 
 
 class Module(ABC):
@@ -44,6 +44,17 @@ class Module(ABC):
     def parameters(self) -> list[Tensor]:
         """The parameters: the tensors that require gradients, each once."""
         return [t for _, t in self.named_tensors() if t.requires_grad]
+
+    def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
+        """The parameters, each once, by names such as "layers.0.weight"."""
+        return ((name, t) for name, t in self.named_tensors() if t.requires_grad)
+
+    def zero_grad(self) -> None:
+        """Set the gradients of all parameters to None. The `step` of an optimizer does it, too."""
+        def clear() -> None:
+            for p in self.parameters():
+                p.grad = None
+        happens(clear)
 
     def modules(self) -> Iterator[Module]:
         """This module, and all modules inside it, each once."""
@@ -114,6 +125,16 @@ class Sequential(Module):
 
     def __init__(self, *layers: Any) -> None:
         self.layers = list(layers)
+
+    def __len__(self) -> int:
+        return len(self.layers)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.layers)
+
+    def __getitem__(self, at: int | slice) -> Any:
+        """A layer, or the `Sequential` of some."""
+        return Sequential(*self.layers[at]) if isinstance(at, slice) else self.layers[at]
 
     def forward(self, x: Any) -> Any:
         """The result of the last layer."""
