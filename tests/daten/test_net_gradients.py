@@ -218,3 +218,25 @@ def test_a_wrong_gradient_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -
 def test_graphs_that_were_planned_wrongly_once(number: int) -> None:
     """Rows of flattened arrays whose end is a vector."""
     test_gradients_of_random_graphs(number)
+
+
+ROWS = np.array([[0.0, 0.0, 0.0], [3.0, 4.0, 0.0]])
+AT_ZERO: dict[str, tuple[Any, Any]] = {          # the gradients at the first row, and of the second one by hand
+    "norm": (lambda x: x.norm(axis=1), ([0, 0, 0], [0.6, 0.8, 0])), "np.linalg.norm": (lambda x: np.linalg.norm(x, axis=1), ([0, 0, 0], [0.6, 0.8, 0])),
+    "std": (lambda x: x.std(axis=1), ([0, 0, 0], (ROWS[1] - 7 / 3) / 3 / ROWS[1].std())), "np.std": (
+        lambda x: np.std(x, axis=1), ([0, 0, 0], (ROWS[1] - 7 / 3) / 3 / ROWS[1].std())),
+    "normalize": (lambda x: x.normalize(axis=1, eps=0.5), ([2, 2, 2], [0.032, -0.024, 0.2])),
+    "cosine_similarity": (lambda x: x.cosine_similarity(np.ones((2, 3)), eps=0.5), (
+        np.ones(3) * 2 / 3 ** 0.5, np.array([0.032, -0.024, 0.2]) / 3 ** 0.5)),
+    "cdist": (lambda x: x.cdist(x), ([-1.2, -1.6, 0], [1.2, 1.6, 0])),
+    "pow": (lambda x: apply("pow", x, np.zeros(3)), ([0, 0, 0], [0, 0, 0])), "x ** 0": (lambda x: x ** 0, ([0, 0, 0], [0, 0, 0]))}
+
+
+@pytest.mark.slice(3)
+@pytest.mark.parametrize("name", AT_ZERO)
+def test_lengths_of_zeros_have_finite_gradients(name: str) -> None:
+    """A batch that is padded with rows of zeros must not make all parameters NaN."""
+    function, wanted = AT_ZERO[name]
+    x = Tensor(ROWS, requires_grad=True)
+    (found,) = gradients(function(x).sum(), [x])
+    np.testing.assert_allclose(found.numpy(), np.array(wanted), rtol=1e-12, atol=1e-12)

@@ -86,6 +86,9 @@ def _slope(e: Op, n: int) -> Expr | None:
     match e:
         case Op("pow", (x, _)) if n == 1:                    # log(0) · 0^y is 0 for y > 0
             return Op("where", (Op("eq", (x, number(0.0, x.dtype))), number(0.0, x.dtype), Op("log", (x,)) * e))
+        case Op("pow", (_, y)) if not isinstance(y, Const):  # 0 · 0^-1 is 0 for y = 0
+            zero, slope = number(0.0, y.dtype), derivative(e, n)
+            return None if slope is None else Op("where", (Op("eq", (y, zero)), zero, slope))
         case Op("conj" | "real"):                            # of real numbers
             return one(e.dtype)
     return derivative(e, n)

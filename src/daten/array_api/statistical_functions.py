@@ -56,8 +56,10 @@ def var(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: b
 
 
 def std(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """The standard deviation along axes, the square root of `var`."""
-    return one("sqrt", var(x, axis=axis, correction=correction, keepdims=keepdims))
+    """The standard deviation along axes, the square root of `var`. Its gradient is 0 where it is 0."""
+    variance = var(x, axis=axis, correction=correction, keepdims=keepdims)
+    is_0 = variance == 0
+    return one("where", is_0, variance, one("sqrt", one("where", is_0, 1, variance)))
 
 
 def all(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
