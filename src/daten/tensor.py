@@ -292,6 +292,10 @@ class Tensor:
     def __rmul__(self, other: Any) -> Tensor: return one("multiply", other, self)
     def __truediv__(self, other: Any) -> Tensor: return _quotient(self, other)
     def __rtruediv__(self, other: Any) -> Tensor: return _quotient(other, self)
+    def __iadd__(self, other: Any) -> Tensor: return self._updated(self + other)
+    def __isub__(self, other: Any) -> Tensor: return self._updated(self - other)
+    def __imul__(self, other: Any) -> Tensor: return self._updated(self * other)
+    def __itruediv__(self, other: Any) -> Tensor: return self._updated(self / other)
     def __floordiv__(self, other: Any) -> Tensor: return one("floor_divide", self, other)
     def __rfloordiv__(self, other: Any) -> Tensor: return one("floor_divide", other, self)
     def __mod__(self, other: Any) -> Tensor: return one("remainder", self, other)
@@ -414,6 +418,14 @@ class Tensor:
         is_lazy = isinstance(value, Tensor | SymbolicSize) or holds_tensor(value)
         given = tensor(value).astype(self.dtype)._ref if is_lazy else converted(value, self._ref.dtype)
         change(self, indexing.stored(self._ref, at, given))
+
+    def _updated(self, new: Tensor) -> Tensor:
+        """What `w -= rate * w.grad` gives: within `no_grad` a parameter is changed, and stays one; else it is a new
+        tensor."""
+        if not self.requires_grad or RECORDS.get():
+            return new
+        self[...] = new
+        return self
 
     # ---- gradients
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daten import Tensor, nn, optim, realization
+from daten import Tensor, jit, nn, no_grad, optim, realization
 from daten.optim import SGD, Adam, AdamW, Lion, RMSprop
 
 X = np.random.default_rng(5).standard_normal((6, 3))
@@ -153,3 +153,30 @@ def test_momentum_begins_with_the_optimizer() -> None:
     (w * w).sum().backward()
     with pytest.raises(ValueError, match=r"SGD\(parameters, momentum=…\) has it"):
         optimizer.step()
+
+
+@pytest.mark.parametrize("is_traced", [False, True])
+def test_a_parameter_that_is_updated_in_no_grad_stays_one(is_traced: bool) -> None:
+    """`for p in parameters: p -= …` changes the parameters, and not what the loop calls p."""
+    parameters = [Tensor(W, requires_grad=True), Tensor(W * 2, requires_grad=True)]
+
+    def step() -> Tensor:
+        loss = sum(((Tensor(X) @ p).tanh() ** 2).sum() for p in parameters)
+        loss.backward()
+        with no_grad():
+            for p in parameters:
+                p -= 0.05 * p.grad
+                p.grad = None
+        return loss
+    run, expected = jit(step) if is_traced else step, [W, W * 2]
+    losses = [run().item() for _ in range(3)]
+    for _ in range(3):
+        expected = [w - 0.05 * gradient(w) for w in expected]
+    for p, w in zip(parameters, expected, strict=True):
+        np.testing.assert_allclose(p.numpy(), w, rtol=1e-6)
+    assert losses[2] < losses[0]
+    before = parameters[0]
+    total = before
+    total += 1.0                                     # beside it, a new tensor, through which gradients flow
+    assert total is not before
+    assert before.tolist() == parameters[0].tolist()
