@@ -144,3 +144,12 @@ def test_ctrl_c_says_what_is_left(folder: Path) -> None:
         assert len(told.splitlines()) == 1
     (folder / "p.toml").unlink()
     assert sorted(os.listdir(folder)) == ["data.npz", "w.safetensors"]
+
+
+def test_a_program_is_trained_by_rmsprop_with_momentum(folder: Path) -> None:
+    """Of equal gradients g, v is g² / 100 and 199 g² / 10,000: the steps are 10 and 10 / 1.99^½ + 5 learning rates."""
+    program = LOSSES.replace('"sgd"', '"rmsprop"\nmomentum = 0.5') % ("(mean (* X w))", "0.01")
+    done = daten("train", "-", "--data", "data.npz", "-o", "w.safetensors", "--weights", "w.safetensors", "--epochs", "1", cwd=folder, stdin=program)
+    assert done.returncode == 0, done.stderr
+    step = 0.1 + 0.1 / np.sqrt(1.99) + 0.05
+    np.testing.assert_allclose(weights.load(folder / "w.safetensors")["w"], [3 - step, 4 - step], rtol=1e-5)
