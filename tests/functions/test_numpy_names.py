@@ -93,7 +93,7 @@ code = "(return (sort X))"
 
 
 LINE, ROWS = rng.standard_normal(9), rng.standard_normal((5, 7))
-SORTED = np.sort(LINE)
+SORTED, WITH_NAN = np.sort(LINE), np.where(rng.random((5, 7)) < 0.3, np.nan, ROWS)
 SIGNATURES = {
     "axis by position": "np.median(ROWS, 0)",
     "None is the flattened array": "np.sort(ROWS, axis=None)",
@@ -108,19 +108,64 @@ SIGNATURES = {
 }
 
 
-def compiled(code: str) -> tuple[Any, dict[str, Any]]:
-    """A body that returns an expression, and the arrays that it names."""
-    arrays = {name: value for name, value in (("ROWS", ROWS), ("LINE", LINE), ("SORTED", SORTED)) if name in code}
+def compiled(code: str, outputs: int = 1, before: str = "") -> tuple[Any, dict[str, Any]]:
+    """A body that returns an expression, or several, after statements; and the arrays that it names."""
+    arrays = {name: value for name, value in (("ROWS", ROWS), ("LINE", LINE), ("SORTED", SORTED), ("WITH_NAN", WITH_NAN)) if name in before + code}
     inputs = [f"{name}{{double}}[{' '.join(map(str, value.shape))}]" for name, value in arrays.items()]
     return caten.compile(f"""[composite]
 name = "Called"
 inputs = {inputs}
-outputs = ["y{{...}}[...]"]
+outputs = {[f"y{n}{{...}}[...]" for n in range(outputs)]}
 
 [composite.implementation]
 lang = "python"
-code = '''return {code}'''
+code = '''{before}return {code}'''
 """), arrays
+
+
+# of functions that are made of operators and of each other, in groups: one compilation each
+COMPOSITIONS = {
+    "of elements that are numbers": "np.nanstd(WITH_NAN, axis=0), np.nanstd(WITH_NAN, ddof=1, keepdims=True), np.nanmean(WITH_NAN, axis=(0, 1)), np.nansum(WITH_NAN, keepdims=True), np.nanvar(WITH_NAN, axis=1, keepdims=True)",
+    "quantiles of elements that are numbers": "np.nanpercentile(WITH_NAN, [20, 70], axis=1), np.nanmedian(WITH_NAN)",
+    "quantiles": "np.percentile(ROWS, [25, 50, 75], axis=0), np.quantile(ROWS, (0.1, 0.9)), np.quantile(ROWS, 0.3, axis=1, keepdims=True), np.percentile(ROWS, 40)",
+    "medians of several axes": "np.median(ROWS, axis=(0, 1)), np.median(ROWS, keepdims=True), np.median(ROWS.reshape(5, 7, 1), axis=(2, 0), keepdims=True), np.median([LINE, LINE * 2, -LINE], axis=0)",
+    "gradients": "np.gradient(LINE), np.gradient(ROWS)[0], np.gradient(ROWS)[1], np.gradient(ROWS, 0.5, axis=0), np.gradient(ROWS, 2.0, 3.0)[1], np.gradient(np.arange(4))",
+    "integrals": "np.trapezoid(ROWS), np.trapezoid(ROWS, dx=0.5, axis=0), np.trapezoid(ROWS, SORTED[:7]), np.trapezoid(ROWS, ROWS * 2, axis=0), np.trapezoid(ROWS, SORTED[:5], axis=0)",
+    "averages": "np.average(ROWS, axis=0), np.average(ROWS, axis=1, weights=SORTED[:7]), np.average(ROWS, weights=ROWS * ROWS), np.average(ROWS, axis=0, weights=ROWS > 0, keepdims=True)",
+    "differences": "np.diff(LINE, prepend=0), np.diff(ROWS, axis=0, append=ROWS[:1]), np.diff(ROWS, n=2, prepend=1, append=2)",
+    "places": "np.digitize(ROWS, SORTED), np.digitize(SORTED, SORTED, right=True), np.interp(ROWS, SORTED, LINE, left=-9.0, right=np.nan), np.isin(np.arange(5), [1, 3]), LINE.argsort(), SORTED.searchsorted(ROWS)",
+    "orders": "np.lexsort((LINE, SORTED)), np.sort(np.partition(LINE, 3)[:3])",
+    "partitions": "np.partition(ROWS, -2, axis=0)[-2], LINE[np.argpartition(LINE, 4)][4], LINE.argpartition(2)[2]",
+    "windows": "np.hanning(9), np.hamming(LINE.size), np.blackman(ROWS.shape[0]), np.bartlett(8), np.hanning(1), np.fft.fftfreq(LINE.size), np.fft.rfftfreq(8, d=0.1), np.convolve(LINE, [1.0, 2.0, 1.0], 'same')",
+    "bits": "np.packbits(ROWS > 0, axis=1), np.packbits(LINE > 0)",
+}
+
+
+@pytest.mark.slice(4)
+@pytest.mark.parametrize("code", COMPOSITIONS.values(), ids=COMPOSITIONS)
+def test_functions_made_of_others_have_numpys_results(code: str) -> None:
+    operator, arrays = compiled(code, code.count(", np.") + code.count(", LINE.") + code.count(", SORTED.") + code.count(", LINE[") + 1)
+    made, wanted = operator(*arrays.values()), eval(code, {"np": np, **arrays})
+    for found, expected in zip(made, wanted, strict=True):
+        assert (np.shape(found), found.dtype) == (np.shape(expected), expected.dtype)
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+IN_PLACE = {
+    "np.put_along_axis": "order = np.argsort(-z, axis=-1)\nnp.put_along_axis(z, order[:, :2], 0, axis=-1)",
+    "of each row its own": "np.put_along_axis(z, z.argmax(axis=0, keepdims=True), z[:1] * 2, 0)",
+    "sort": "z.sort()", "sort along an axis": "z.sort(axis=0)", "sort of a part": "z[1].sort()\nz[:, 2:].sort(axis=0)",
+    "np.fill_diagonal": "np.fill_diagonal(z, 7)\nz.sort()", "in a loop": "for k in range(len(z)):\n    np.minimum(z, z[:, k, None] + z[None, k, :], out=z)",
+}
+
+
+@pytest.mark.slice(2)
+@pytest.mark.parametrize("code", IN_PLACE.values(), ids=IN_PLACE)
+def test_calls_that_change_an_array(code: str) -> None:
+    operator, _ = compiled("z", 1, f"z = ROWS.copy()\n{code}\n")
+    z = ROWS.copy()
+    exec(code, {"np": np, "z": z})
+    np.testing.assert_array_equal(operator(ROWS), z)
 
 
 @pytest.mark.slice(6)
@@ -133,11 +178,18 @@ def test_arguments_are_read_by_numpys_signature(code: str) -> None:
 
 
 @pytest.mark.parametrize(("code", "message"), {
-    "np.median(ROWS, axis=0, overwrite_input=True)": "E327: np.median is not supported with these arguments",
+    "np.nancumsum(ROWS, out=LINE)": "E327: np.nancumsum is not supported with these arguments",
+    "np.median(ROWS, axis=0, overwrite_input=True)": "E322: np.median has no argument 'overwrite_input'",
     "np.searchsorted(SORTED, ROWS, side='middle')": "E327: np.searchsorted is not supported with these arguments",
-    "np.percentile(ROWS, LINE)": "E327: np.percentile is not supported with these arguments",
+    "np.percentile(ROWS, LINE)": "E327: the shares of np.percentile are numbers that are known when the body is compiled",
+    "np.quantile(ROWS, 50)": "E326: the shares of np.quantile are between 0 and 1, and not 50",
+    "np.quantile(ROWS, 0.5, method='nearest')": "E327: np.quantile with the method 'nearest' is not supported yet",
+    "np.partition(LINE, 9)": "E323: the index 9 is outside axis 0",
+    "np.gradient(ROWS, LINE)": "E327: the distances of np.gradient are one number, or one for each axis",
+    "np.gradient(ROWS[:1], axis=0)": "E323: axis 0 of .* is too short for np.gradient",
+    "np.average(ROWS, weights=LINE)": "E321: weights of one axis need the axis that they are along",
+    "np.lexsort(ROWS[0])": "E322: np.lexsort takes keys of one axis",
     "np.median(ROWS[ROWS > 0])": "E328: how many elements a mask selects",
-    "np.partition(LINE, 3)": "E327: np.partition is not supported yet",
 }.items())
 def test_other_arguments_are_refused(code: str, message: str) -> None:
     operator, arrays = compiled(code)

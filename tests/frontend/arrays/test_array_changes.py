@@ -28,6 +28,9 @@ ALLOWED = [
     "return X * (0 or 3)", "return X[:, 2 and 3:]", "return X + (None or Y)", "return X * int(N / N * 3.7 if 0 else 3.7)", "return np.stack([X] * int(7 / 2))", "return X * float(3)",
     "return X if X.shape == (M, N) else Y", "return X if X.shape == Y.shape and X.shape != v.shape else Y", "return np.clip(X, Y, 1)", "return np.linalg.norm(J * 100000)", "return np.linalg.norm(X, 2, axis=1)",
     "M, N = X.shape\nreturn X * N", "first, *rest = X.shape\nreturn X * rest[0] + first", "*a, b = [X[0], X[1]]\nreturn a[0] * X - b",
+    "z = X * 1\nnp.fill_diagonal(z, 0)\nreturn z", "z = S @ S\nnp.fill_diagonal(z, v)\nreturn z", "z = X * 1\nnp.copyto(z, Y)\nreturn z", "z = X * 1\nnp.copyto(z, Y, where=Q)\nreturn z + X",
+    "z = X * 1\nnp.putmask(z, z > 0, 0)\nreturn z", "z = X * 1\nz.fill(2.5)\nreturn z", "z = X * 1\nz[0].fill(2.5)\nreturn z", "z = np.zeros_like(X)\nnp.exp(X, out=z)\nreturn z", "z = X * 1\nz = np.add(z, Y, out=z)\nreturn z",
+    "z = X * 1\nnp.maximum(z[1:], Y[1:], out=z[1:])\nreturn z", "z = np.zeros((M, N))\nnp.multiply(X, Y, out=z, where=X > 0)\nreturn z", "z = X * 1\ny = np.divide(X, Y, out=np.ones_like(X), where=Y > 0)\nreturn z * y",
     "l = [1]\nl.extend((2, 3))\nreturn X * sum(l)", "for i in range(3):\n    for j in range(3):\n        if j == 1:\n            break\n    if i:\n        break\nreturn X * i + j",
 ]
 

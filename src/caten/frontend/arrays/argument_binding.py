@@ -181,14 +181,14 @@ def described(value: Any) -> str:
 
 
 def as_array(b: Builder, value: Any) -> Array | None:
-    """An array, or a scalar as one of rank 0. A list of numbers is written out."""
+    """An array, or a scalar as one of rank 0. A list of numbers is written out, one of arrays stacked."""
     operand = as_operand(b, value)
     return None if operand is None else b.array(operand)
 
 
 def as_operand(b: Builder, value: Any) -> Array | Term | None:
-    """An array or a scalar."""
-    if isinstance(value, tuple | list) and value and all(isinstance(as_operand(b, each), Term) for each in value):
+    """An array or a scalar; of a list the array that NumPy makes of it."""
+    if isinstance(value, tuple | list) and value and all(as_operand(b, each) is not None for each in value):
         from_list = KINDS["numbers"][1](b, value)
         return from_list if isinstance(from_list, Array) else None
     return term_of(value, b.pos)

@@ -15,7 +15,9 @@ from . import (
     array_reductions,
     array_scans,
     array_scatters,
+    assembling,
     creation,
+    index_grids,
     joining,
     reshaping,
     selection,
@@ -104,8 +106,9 @@ def _mean(b: Builder, x: Array, axis: Any, dtype: str | None, keepdims: bool, wh
     return apply(b, "div", total, converted(b, dtype_of(total), count))
 
 
-def _clip(b: Builder, x: Operand, low: Any, high: Any) -> Operand:
-    """One bound may be None."""
+def _clip(b: Builder, x: Operand, low: Any, high: Any, least: Any, most: Any) -> Operand:
+    """One bound may be None. `least`, `most`: the bounds by their names in NumPy 2.1."""
+    low, high = least if low is None else low, most if high is None else high
     if low is None or high is None:
         return x if low is high else apply(b, "min", x, high) if low is None else apply(b, "max", x, low)
     return apply(b, "clip", x, low, high)
@@ -155,12 +158,45 @@ def _pad(b: Builder, x: Array, widths: Any, mode: str, constant: Operand | int) 
     return joining.pad(b, x, pairs, filler) if mode == "constant" else joining.pad_with_elements(b, x, pairs, mode)
 
 
+def _split_along(axis: int, b: Builder, x: Array, parts: Any) -> tuple[Array, ...]:
+    """`np.vsplit`, `np.hsplit` (of a vector along its only axis) and `np.dsplit`."""
+    return joining.split(b, x, parts, 0 if axis == 1 and x.rank == 1 else axis)
+
+
+def _broadcast_arrays(b: Builder, arrays: list[Array]) -> tuple[Array, ...]:
+    shape = b.broadcast(*[x.shape for x in arrays])
+    return tuple([views.broadcast_to(b, x, shape) for x in arrays])
+
+
+def _trace(b: Builder, x: Array, offset: int) -> Operand:
+    return array_reductions.total(b, "add", _diagonal(b, x, offset, 0, 1), -1, None, False)
+
+
+def _diagonal(b: Builder, x: Array, offset: int, axis1: Any, axis2: Any) -> Array:
+    """The diagonal of two axes, along a new last axis."""
+    if x.rank >= 2:
+        x = views.moveaxis(b, x, (axis1, axis2), (0, 1))
+    return creation.diagonal_matrix(b, x, offset) if offset and x.rank == 2 else views.diagonal(b, x)
+
+
 def _eye(b: Builder, rows: Any, columns: Any, k: int, dtype: str | None, below: bool = False) -> Array:
     return creation.eye(b, rows, rows if columns is None else columns, k, dtype, below)
 
 
-def _flatten(b: Builder, x: Array) -> Array:
-    return owned(reshaping.ravel(b, x))
+def _flatten(b: Builder, x: Array, order: str) -> Array:
+    return owned(reshaping.ravel(b, assembling.in_order(b, x, order)))
+
+
+def _reshape(b: Builder, x: Array, shape: tuple[Expr, ...], order: str) -> Array:
+    """In Fortran order the first axis is the fastest, of the old and of the new shape."""
+    if order != "F":
+        return reshaping.reshape(b, assembling.in_order(b, x, order), shape)
+    return views.transpose(b, reshaping.reshape(b, views.transpose(b, x), shape[::-1]))
+
+
+def _item(b: Builder, x: Operand) -> Operand:
+    """The only element of an array."""
+    return reshaping.reshape(b, x, ()) if isinstance(x, Array) else x
 
 
 def _transpose(b: Builder, x: Array, axes: tuple[Any, ...]) -> Array:
@@ -198,7 +234,7 @@ NUMPY: dict[str, Function] = dict([
     *[_elementwise(name, fn) for name, fn in _OTHER_NAMES.items()],
     _function("select", "condlist:arrays choicelist:arrays default:operand=0", _select),
     _function("where", "condition:operand x:operand y:operand", choose),
-    _function("clip", "x:operand a_min:operand=None a_max:operand=None", _clip),
+    _function("clip", "x:operand a_min:operand=None a_max:operand=None min:operand=None max:operand=None", _clip),
     _function("square", "x:operand", lambda b, x: apply(b, "pow", x, Literal(WEAK_INT, b.pos, value=2))),
     _function("positive", "x:operand", lambda b, x: x),
     _function("reciprocal", "x:operand", _one_over),
@@ -238,6 +274,8 @@ NUMPY: dict[str, Function] = dict([
     *[_function(f"bitwise_{fn}.reduce", "array:array axis=0 keepdims:bool=False",
                 lambda b, x, axis, keepdims, fn=fn: array_reductions.reduced(b, fn, x, axis, keepdims))
       for fn in ("and", "or", "xor")],
+    _function("logical_xor.reduce", "array:array axis=0 keepdims:bool=False",
+              lambda b, x, axis, keepdims: array_reductions.reduced(b, "xor", b.array(truth(b, x)), axis, keepdims)),
     *[_function(f"logical_{fn}.reduce", "array:array axis=0 keepdims:bool=False where:operand=True",
                 partial(_with, _any_of, fn)) for fn in ("and", "or")],
     *[_function(f"{row.numpy}.outer", "A:array B:array", lambda b, x, y, fn=row.name: _outer(b, fn, x, y))
@@ -247,14 +285,15 @@ NUMPY: dict[str, Function] = dict([
     _function("matmul", "x1:array x2:array", array_products.matmul),
     _function("dot", "a:operand b:operand", array_products.dot),
     _function("linalg.multi_dot", "arrays:arrays", array_products.multi_dot),
-    _function("einsum", "subscripts:text *operands:arrays", einsum),
+    _function("einsum", "subscripts:text *operands:arrays optimize=None",
+              lambda b, subscripts, operands, optimize: einsum(b, subscripts, operands)),
     _function("tensordot", "a:array b:array axes=2", array_products.tensordot),
     _function("inner", "a:operand b:operand", array_products.inner),
     _function("vdot", "a:array b:array", array_products.vdot),
     _function("outer", "a:array b:array", array_products.outer),
-    _function("trace", "a:array", lambda b, x: array_reductions.total(b, "add", views.diagonal(b, x), -1, None, False)),
+    _function("trace", "a:array offset:int=0", _trace),
     # views
-    _function("transpose", "a:array axes=None", views.transpose),
+    *[_function(name, "a:array axes=None", views.transpose) for name in ("transpose", "permute_dims")],
     _function("swapaxes", "a:array axis1 axis2", views.swapaxes),
     _function("matrix_transpose", "x:array", views.matrix_transpose),
     _function("moveaxis", "a:array source destination", views.moveaxis),
@@ -265,16 +304,30 @@ NUMPY: dict[str, Function] = dict([
     _function("flip", "m:array axis=None", views.flip),
     *[_function(name, "m:array", lambda b, x, axis=axis: views.flip(b, x, axis))
       for name, axis in (("flipud", 0), ("fliplr", 1))],
-    _function("diagonal", "a:array", views.diagonal),
-    _function("reshape", "a:array shape:shape", reshaping.reshape),
-    _function("ravel", "a:array", reshaping.ravel),
+    _function("diagonal", "a:array offset:int=0 axis1=0 axis2=1", _diagonal),
+    _function("broadcast_arrays", "*args:arrays", _broadcast_arrays),
+    _function("reshape", "a:array shape:shape order:text='C'", _reshape),
+    _function("ravel", "a:array order:text='C'",
+              lambda b, x, order: reshaping.ravel(b, assembling.in_order(b, x, order))),
     _function("take", "a:array indices axis=None", selection.take),
     # put together, taken apart
     _function("concatenate", "arrays:arrays axis=0", joining.concatenate),
+    _function("concat", "arrays:arrays axis=0", joining.concatenate),
     _function("stack", "arrays:arrays axis=0", joining.stack),
-    _function("vstack", "arrays:arrays", lambda b, arrays: joining.stack_rows(b, arrays, 0)),
+    *[_function(name, "arrays:arrays", lambda b, arrays: joining.stack_rows(b, arrays, 0))
+      for name in ("vstack", "row_stack")],
+    _function("column_stack", "tup:arrays", assembling.column_stack),
+    _function("dstack", "tup:arrays", assembling.dstack),
+    _function("block", "arrays", assembling.block),
+    _function("append", "arr:array values:array axis=None", assembling.append),
+    _function("insert", "arr:array obj values:array axis=None", assembling.insert),
+    _function("delete", "arr:array obj axis=None", assembling.delete),
+    *[_function(f"atleast_{n}d", "*arys:arrays", lambda b, arrays, n=n: assembling.atleast(b, n, arrays))
+      for n in (1, 2)],
     _function("hstack", "arrays:arrays", lambda b, arrays: joining.stack_rows(b, arrays, 1)),
     _function("split", "array:array indices_or_sections axis=0", joining.split),
+    *[_function(name, "ary:array indices_or_sections", partial(_split_along, axis))
+      for name, axis in (("vsplit", 0), ("hsplit", 1), ("dsplit", 2))],
     _function("array_split", "ary:array indices_or_sections axis=0", joining.array_split),
     _function("pad", "array:array pad_width mode:text='constant' constant_values:operand=0", _pad),
     _function("meshgrid", "*xi:arrays indexing:text='xy'", creation.meshgrid),
@@ -283,7 +336,7 @@ NUMPY: dict[str, Function] = dict([
     _function("tile", "A:array reps:shape", joining.tile),
     # new arrays
     _function("arange", "start:operand stop=None step:operand=None dtype:dtype=None", _arange),
-    _function("linspace", "start:operand stop:operand num:int=50 endpoint:bool=True dtype:dtype=None",
+    _function("linspace", "start:operand stop:operand num=50 endpoint:bool=True dtype:dtype=None",
               creation.linspace),
     _function("full", "shape:shape fill_value:operand dtype:dtype=None", creation.full),
     _function("full_like", "a:operand fill_value:operand dtype:dtype=None",
@@ -299,10 +352,23 @@ NUMPY: dict[str, Function] = dict([
     _function("tri", "N:extent M:extent=None k:int=0 dtype:dtype=None",
               lambda b, rows, columns, k, dtype: _eye(b, rows, columns, k, dtype, below=True)),
     _function("diag", "v:array k:int=0", creation.diagonal_matrix),
+    _function("diagflat", "v:array k:int=0",
+              lambda b, x, k: creation.diagonal_matrix(b, reshaping.ravel(b, x), k)),
+    _function("indices", "dimensions:shape dtype=None sparse:bool=False",
+              lambda b, shape, dtype, sparse: index_grids.indices(b, shape, sparse)),
+    _function("ix_", "*args:arrays", index_grids.mesh),
+    _function("diag_indices", "n:extent ndim:int=2", index_grids.diagonal_indices),
+    *[_function(f"tri{word}_indices", "n:extent k:int=0 m:extent=None",
+                lambda b, n, k, m, word=word: index_grids.triangle_indices(b, n, k, m, word == "l"))
+      for word in ("l", "u")],
+    _function("put_along_axis.index", "arr:array indices:array axis", index_grids.along_axis),
+    _function("unravel_index", "indices:operand shape:shape", index_grids.unravel),
+    _function("ravel_multi_index", "multi_index:arrays dims:shape", index_grids.ravelled),
     _function("tril", "m:array k:int=0", lambda b, x, k: creation.triangle(b, x, k, True)),
     _function("triu", "m:array k:int=0", lambda b, x, k: creation.triangle(b, x, k, False)),
     *[_function(name, "object:numbers_or_array dtype:dtype=None", creation.array) for name in ("array", "asarray")],
-    *[_function(name, "a:array", lambda b, x: owned(x)) for name in ("copy", "ascontiguousarray")],
+    *[_function(name, "a:array order:text='C'", lambda b, x, order: owned(x))
+      for name in ("copy", "ascontiguousarray")],
     # shapes
     _function("shape", "a:operand", lambda b, x: tuple([_extent(b, extent) for extent in shape_of(x)])),
     _function("ndim", "a:operand", lambda b, x: len(shape_of(x))),
@@ -322,15 +388,21 @@ SAME = frozenset((
     "conjugate"))
 METHODS: dict[str, Function] = {
     **{name: Function(f".{name}", NUMPY[name].signature, NUMPY[name].make) for name in sorted(SAME)},
-    "reshape": Function(".reshape", "x:array *shape:shape", reshaping.reshape),
+    "reshape": Function(".reshape", "x:array *shape:shape order:text='C'", _reshape),
     "transpose": Function(".transpose", "x:array *axes", _transpose),
-    "flatten": Function(".flatten", "x:array", _flatten),
-    "astype": Function(".astype", "x:operand dtype:dtype", lambda b, x, dtype: owned(converted(b, dtype, x))),
+    "flatten": Function(".flatten", "x:array order:text='C'", _flatten),
+    "astype": Function(".astype", "x:operand dtype:dtype copy:bool=True",
+                       lambda b, x, dtype, copy: owned(converted(b, dtype, x))),
+    "item": Function(".item", "x:operand", _item),
     "view": Function(".view", "x:operand dtype:dtype", lambda b, x, dtype: viewed(b, dtype, x))}
 ATTRIBUTES: dict[str, Function] = {"T": NUMPY["transpose"], "mT": NUMPY["matrix_transpose"], "shape": NUMPY["shape"],
                                    "ndim": NUMPY["ndim"], "size": NUMPY["size"], "real": NUMPY["real"],
                                    "imag": NUMPY["imag"]}
 CONSTANTS: dict[str, Any] = {"pi": math.pi, "e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None}
+SUBSCRIPTED: dict[str, Callable[[Builder, Any], Any]] = {
+    "r_": assembling.rows_of, "c_": assembling.columns_of, "s_": lambda b, written: written,
+    "mgrid": lambda b, written: index_grids.grid(b, written, is_open=False),
+    "ogrid": lambda b, written: index_grids.grid(b, written, is_open=True)}
 # NumPy's functions that are operators of the library with the same meaning, by their names there.
 OF_LIBRARY: dict[str, str] = {
     **{name: name for name in (
@@ -348,9 +420,10 @@ OF_LIBRARY: dict[str, str] = {
     **{f"fft.{name}": name for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftn", "ifftn", "rfftn",
                                           "irfftn", "fftshift", "ifftshift")},
     **{f"fft.{name}2": f"{name}n" for name in ("fft", "ifft", "rfft", "irfft")}}
-# What numpy has and the values of a body do not yet; `sort`, `argsort` and `searchsorted` as methods of arrays.
+OPERATOR_METHODS = frozenset(("argsort", "argpartition", "searchsorted"))      # of arrays; the others change them
+# What numpy has and the values of a body do not yet.
 LATER = frozenset((
-    "sort", "argsort", "searchsorted", "partition", "argpartition", "unique",
+    "sort", "unique",
     "nonzero", "histogram", "put", "scatter", "random.rand", "random.randn"))
 # Functions that numpy lacks, and those of the operator table under its own names.
 PLAIN: dict[str, Function] = {

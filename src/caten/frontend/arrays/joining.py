@@ -5,13 +5,26 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from ...core.expr import Const, Expr, Op, index
+from ...core.expr import Cast, Const, Expr, Op, index
 from ...loop.affine import canonical, expression, linear
-from ..typing import Literal, Value
+from ..typing import WEAK_INT, Literal, Term, Value
 from .axis_arguments import axis_of
 from .builder import Builder
 from .elementwise_functions import converted
-from .handles import ONE, ZERO, Array, Indices, Operand, constant_of, product_of, spelled, spelled_extent
+from .handles import (
+    ONE,
+    ZERO,
+    Array,
+    Indices,
+    Operand,
+    constant_of,
+    dtype_of,
+    is_whole,
+    product_of,
+    shape_of,
+    spelled,
+    spelled_extent,
+)
 from .reshaping import ravel, reshape
 from .selection import pieces, select
 from .size_facts import floor_quotient
@@ -155,8 +168,10 @@ def roll(b: Builder, x: Array, shift: Any, axis: Any) -> Array:
 
 def _rolled(b: Builder, x: Array, shift: Any, axis: int) -> Array:
     extent = x.shape[axis]
-    if not isinstance(shift, int) or isinstance(shift, bool):
-        b.fail("E326", "the shift of np.roll is a number that is known when the body is compiled")
+    known = shift if isinstance(shift, int) and not isinstance(shift, bool) else _known(shift)
+    if known is None:
+        return _rolled_by(b, x, shift, axis)
+    shift = known
     if (number := constant_of(extent)) is not None:
         shift = shift % number if number else 0
     if shift == 0:
@@ -164,12 +179,42 @@ def _rolled(b: Builder, x: Array, shift: Any, axis: int) -> Array:
     by: Expr = index(abs(shift))
     if not b.sizes.proves(by <= extent):
         by = canonical(Op("min", (ONE, extent)) if by is ONE else Op("mod", (by, Op("max", (ONE, extent)))))
-    first = canonical(extent - by) if shift < 0 else by         # how many come in at the start
+    return _rotated(b, x, canonical(extent - by) if shift < 0 else by, axis)
+
+
+def _rotated(b: Builder, x: Array, first: Expr, axis: int) -> Array:
+    """The last elements along an axis, as many as `first` says, before the others."""
+    extent = x.shape[axis]
 
     def element(i: Indices) -> Expr:
         parts = [x.at([at + offset if n == axis else at for n, at in enumerate(i)])
                  for offset in (extent - first, index(0) - first)]
         return pieces(i[axis], [(parts[0], first), (parts[1], extent)])
+
+    return b.compute(x.shape, element)
+
+
+def _known(shift: Any) -> int | None:
+    """The number that an array without axes is known to be: an element of one that is written out."""
+    if isinstance(shift, Array) and not shift.rank and isinstance(value := canonical(shift.at(())), Const):
+        return value.value if isinstance(value.value, int) and not isinstance(value.value, bool) else None
+    return None
+
+
+def _rolled_by(b: Builder, x: Array, shift: Any, axis: int) -> Array:
+    """By arithmetic over sizes, or by an element of an array."""
+    extent = x.shape[axis]
+    at_least_1 = extent if b.sizes.proves(extent >= ONE) else canonical(Op("max", (ONE, extent)))
+    if isinstance(shift, Term) and shift.kind == WEAK_INT:
+        return _rotated(b, x, canonical(Op("mod", (b.typing.default(shift), at_least_1))), axis)
+    if not isinstance(shift, Array | Term) or shape_of(shift) or not is_whole(dtype_of(shift)):
+        b.fail("E322", "the shift of np.roll is an integer")
+    by = b.compute((), lambda _: Op("mod", (Cast("i64", b.typing.default(b.term(shift, ()))), at_least_1)))
+
+    def element(i: Indices) -> Expr:
+        back = i[axis] - by.at(())
+        at = Op("where", (back < ZERO, back + extent, back))
+        return x.at([at if n == axis else own for n, own in enumerate(i)])
 
     return b.compute(x.shape, element)
 

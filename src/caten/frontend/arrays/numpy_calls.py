@@ -9,6 +9,7 @@ from ...core.expr import index
 from ...frozen import frozen
 from ...loop.affine import canonical
 from ..numpy_signatures import OTHERS, BoundCall, Unknown, bind
+from .argument_binding import as_array
 from .array_products import conjugated
 from .builder import Builder
 from .called_composites import CalledComposite, Composites, call_composite
@@ -34,8 +35,6 @@ def operator_of(composites: Composites, path: str, name: str | None) -> NumpyOpe
     own = path.rpartition(".")[2]
     if path == "correlate":                                 # a convolution with the second array reversed
         own = name = "convolve"
-    if name is None and path in PERCENTILES:
-        name = PERCENTILES[path]
     if (name is None and own in OTHERS) or (operator := composites.of_library(name or own)) is None:
         return None
     if own in OTHERS and path not in ADAPTED:
@@ -52,6 +51,8 @@ def call_numpy(b: Builder, callee: NumpyOperator, args: Sequence[Any], keywords:
         return _of_variables(b, callee, args, keywords)
     if callee.path in MODES:
         args, keywords, mode = _without_mode(args, keywords, MODES[callee.path])
+    args = [v if n >= len(operator.inputs) or not isinstance(v, tuple | list) or (x := as_array(b, v)) is None else x
+            for n, v in enumerate(args)]                     # numbers in a list
     try:
         bound = _bound(callee, args, keywords)
     except Unknown:
@@ -142,18 +143,8 @@ def _bound(callee: NumpyOperator, args: Sequence[Any], keywords: Mapping[str, An
             raise Unknown from None
     if path in ("sort", "argsort"):                         # they are stable, whatever is asked for
         args, keywords = args[:2], {n: v for n, v in keywords.items() if n not in ("kind", "stable")}
-    if path in PERCENTILES:
-        path = PERCENTILES[path]
-        args, keywords = [*args[:1], *map(_share, args[1:2]), *args[2:]], {
-            name: _share(value) if name == "q" else value for name, value in keywords.items()}
     function = _function("convolve" if path == "correlate" else path)
     return bind(function, operator.inputs, [name for name, _ in operator.attributes], args, keywords)
-
-
-def _share(percent: Any) -> float:
-    if not isinstance(percent, int | float):
-        raise Unknown
-    return percent / 100
 
 
 def _searchsorted(a: Any, v: Any, side: Any = "left") -> BoundCall:
@@ -178,7 +169,6 @@ def _corrcoef(x: Any, y: Any = None, rowvar: Any = True) -> Any:
 VARIABLES: dict[str, Callable[..., Any]] = {"cov": _cov, "corrcoef": _corrcoef}
 # Functions with a mode, and the one that they have where none is given.
 MODES = {"convolve": "full", "correlate": "valid"}
-PERCENTILES = {"percentile": "quantile", "nanpercentile": "nanquantile"}
 # Where the operator's attributes are others than NumPy's.
 ADAPTED: dict[str, Callable[..., BoundCall]] = {"searchsorted": _searchsorted}
 

@@ -163,7 +163,7 @@ def _builtin(name: str, make: Callable[[Builder, list[Any]], Any]) -> tuple[str,
 STATIC: dict[str, Callable[..., Any]] = {
     "tuple": tuple, "list": list, "zip": lambda *xs: list(zip(*xs, strict=False)), "any": any, "all": all,
     "enumerate": lambda xs, start=0: list(enumerate(xs, start)), "reversed": lambda xs: list(xs)[::-1],
-    "sorted": sorted}
+    "sorted": sorted, "ord": ord, "divmod": divmod}
 BUILTINS: dict[str, Builtin] = dict([
     _builtin("len", _len), _builtin("range", _range), _builtin("max", _extreme("max")),
     _builtin("min", _extreme("min")), _builtin("sum", _sum), _builtin("abs", _one("abs")), _builtin("pow", _one("pow")),

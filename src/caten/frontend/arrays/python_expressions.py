@@ -6,7 +6,7 @@ import builtins
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, ClassVar, NoReturn
 
 from ...core.dtypes import DTYPES, is_complex
@@ -17,11 +17,22 @@ from ...frozen import frozen
 from ..typing import Term, Value
 from . import array_products, masked_elements
 from .argument_binding import TYPE_WORDS, ElementType, Function, as_array, call, described, refuse_selected, unset
-from .array_functions import ATTRIBUTES, CONSTANTS, LATER, METHODS, NUMPY, OF_LIBRARY, PLAIN
+from .array_functions import (
+    ATTRIBUTES,
+    CONSTANTS,
+    LATER,
+    METHODS,
+    NUMPY,
+    OF_LIBRARY,
+    OPERATOR_METHODS,
+    PLAIN,
+    SUBSCRIPTED,
+)
 from .array_scatters import AT
 from .array_scope import ArrayScope
 from .builder import Builder
 from .called_composites import CalledComposite, call_composite
+from .composed_functions import COMPOSED
 from .elementwise_functions import apply, choose, converted, number_of, term_of
 from .handles import Array, Operand, Selected, Unset, constant_of
 from .masked_elements import any_selected, lifted
@@ -54,10 +65,23 @@ class Module:
 
 
 @frozen
+class Subscripted:
+    """`np.r_`, `np.mgrid`: what brackets make of what is in them."""
+
+    name: str
+    make: Callable[[Builder, Any], Any]
+
+    @property
+    def described(self) -> str:
+        """For a message."""
+        return f"np.{self.name} without brackets"
+
+
+@frozen
 class Method:
     """`x.sum`, before its call."""
 
-    function: Function
+    function: Function | NumpyOperator | CalledComposite
     array: Any
 
 
@@ -181,6 +205,8 @@ class PythonExpressions:
             if node.attr in ATTRIBUTES:
                 return call(self.at(node), ATTRIBUTES[node.attr], [owner], {})
             return Method(METHODS[node.attr], owner)
+        if node.attr in OPERATOR_METHODS and isinstance(owner, Array):
+            return Method(self._of_module(node, Module("np")), owner)
         if node.attr in LATER and isinstance(owner, Array):
             self.later(node, node.attr)
         if isinstance(owner, Function | NumpyOperator):
@@ -210,8 +236,13 @@ class PythonExpressions:
             name = names.get(name, name)
         if name in NUMPY:
             return NUMPY[name]
+        if module.prefix != "math" and name in COMPOSED:
+            signature, make = COMPOSED[name]
+            return Function(f"np.{name}", signature, partial(make, self.numpy))
         if name in CONSTANTS:
             return CONSTANTS[name]
+        if name in SUBSCRIPTED:
+            return Subscripted(name, SUBSCRIPTED[name])
         if name in TYPE_WORDS:
             return ElementType(TYPE_WORDS[name])
         if module.prefix != "math" and (function := operator_of(self.scope.composites, name, OF_LIBRARY.get(name))):
@@ -220,11 +251,20 @@ class PythonExpressions:
             self.later(node, f"np.{name}")
         if any(each.startswith(f"{name}.") for each in (*NUMPY, *LATER, *OF_LIBRARY)):
             return Module(f"np.{name}")
-        known = [*NUMPY, *OF_LIBRARY, *CONSTANTS, *TYPE_WORDS]
+        known = [*NUMPY, *COMPOSED, *OF_LIBRARY, *CONSTANTS, *SUBSCRIPTED, *TYPE_WORDS]
         library = self.scope.composites.library_names()
         hint = (f"write {name}(…) without {module.prefix}." if name in PLAIN or name in library
                 else near_function(name, [*known, *library]))
         self.fail(node, "E221", f"there is no {module.prefix}.{node.attr} in a body", _listed(hint))
+
+    def numpy(self, b: Builder, path: str, *args: Any, **keywords: Any) -> Any:
+        """The result of a function of NumPy that is an operator of the library."""
+        function = operator_of(self.scope.composites, path, OF_LIBRARY.get(path))
+        if isinstance(function, CalledComposite):
+            return call_composite(b, function, args, keywords)
+        if function is None:
+            b.fail("E327", f"np.{path} needs the library of operators, which is not there")
+        return call_numpy(b, function, args, keywords)
 
     def later(self, node: ast.AST, name: str) -> NoReturn:
         """E327."""
@@ -382,6 +422,8 @@ class PythonExpressions:
 
     def subscript(self, node: ast.Subscript) -> Any:
         owner = self.eval(node.value)
+        if isinstance(owner, Subscripted):
+            return owner.make(self.at(node), self.eval(node.slice))
         if isinstance(owner, dict):
             return self._of_dictionary(node, owner, self.eval(node.slice))
         if isinstance(owner, tuple | list | str):

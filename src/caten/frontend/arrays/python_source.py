@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 
 from ...errors import Place, error
+from .changes_in_place import Assignments
 
 
 class PythonSource:
@@ -27,6 +28,7 @@ class PythonSource:
             raise error("E243", f"this is no Python: {problem.msg}", place(pos)) from None
         except (ValueError, MemoryError, RecursionError):
             raise error("E243", "this is no Python, or nests too deeply", place(0)) from None
+        tree = Assignments().visit(tree)
         self.body: list[ast.stmt] = tree.body
         if self.extra and tree.body and isinstance(tree.body[0], ast.If):
             if len(tree.body) > 1:
