@@ -10,6 +10,7 @@
   do, or of the arrays that they read; reduced axes are in the order of the arrays that are read.
 - The operands of commutative operators are in order, and comparisons are < and <= (`operand_order`); but what an output
   adds to itself, or is multiplied by, is the second.
+- A reduction over a few parts that are written out is an operator of them (`short_reductions`).
 - Values that no output needs are gone.
 - Outputs are in the order of the parameters, and values in the order in which checks and outputs need them.
 """
@@ -47,6 +48,7 @@ from .index_maps import (
 from .invariants import with_invariants
 from .nested_pieces import without_nested_pieces
 from .operand_order import with_ordered_operands
+from .short_reductions import without_short_reductions
 from .values import (
     AxisNames,
     Compute,
@@ -317,7 +319,7 @@ class _Inlining:
         self.maps: set[str] = set()
         for name, value in values.items():
             made = value if self.maps.isdisjoint(operands_of(value)) else with_reads(value, self._element)
-            made = without_nested_pieces(self._without_identities(made))
+            made = without_short_reductions(without_nested_pieces(self._without_identities(made)))
             if isinstance(made, Compute) and name not in opaque and is_small(made.expr) and is_part(
                     made, uses.get(name, []), values, uses) and (name not in outputs or cost(made.expr) <= CHEAP):
                 self.maps.add(name)

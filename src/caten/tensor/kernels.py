@@ -1,9 +1,12 @@
 """The kernels of a program of values: the values that each computes."""
 from __future__ import annotations
 
+from ..core.expr import Expr
 from ..frozen import frozen
-from .index_maps import axes_of, loops_of
-from .values import Axis, Compute, Indexed, Nest, Scan, operands_of
+from .index_maps import axes_of, loops_of, replaced
+from .values import Axis, Compute, Indexed, Nest, Scan, operands_of, reads_of
+
+MOST_OF_ONE, MOST_DEEP = 2048, 96          # nodes and levels of the maps of a group as one
 
 
 @frozen
@@ -63,3 +66,22 @@ def reads_of_kernel(k: Group | NestKernel) -> tuple[str, ...]:
         return operands_of(k.nest)
     own = set(names_of(k))
     return tuple(dict.fromkeys([name for m in k.members for name in operands_of(m.value) if name not in own]))
+
+
+def as_one_map(k: Group) -> Compute | None:
+    """The maps of a group as one, whose parts are shared; None if there are others, of which a part is stored, or which
+    read other elements than their own, and if they would be too long."""
+    last = k.last.value
+    if not isinstance(last, Compute) or len(k.members) == 1:
+        return last if isinstance(last, Compute) else None
+    whole: dict[str, Expr] = {}
+    own = tuple([a.var for a in last.axes])
+    for m in k.members:
+        if not isinstance(m.value, Compute) or m.value.axes != last.axes or (m is not k.last and m.name in k.stored):
+            return None
+        if any(r.buffer in whole and r.index != own for r in reads_of(m.value)):
+            return None
+        whole[m.name] = replaced(m.value.expr, lambda r: whole.get(r.buffer, r))
+        if whole[m.name].written_out > MOST_OF_ONE or whole[m.name].depth > MOST_DEEP:
+            return None
+    return last.replace(expr=whole[k.last.name])

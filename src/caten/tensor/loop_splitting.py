@@ -3,13 +3,16 @@
     Y[i, j] = where(1 <= i < M, a, b)           ->  for i 0 1: … b;   for i M E: … b;   for i 1 M: … a
     Y[i] = tanh(where(i < M, a[i], b[i - M]))   ->  for i 0 M: tanh(a[i]);   for i M E: tanh(b[i - M])
 
-So padded, shifted and concatenated arrays are read without a test for each element.
+So padded, shifted and concatenated arrays are read without a test for each element. Where these would be too many
+parts, as in a stencil on an array that is padded along two axes, the interior is one, and the borders keep the tests:
+
+    for i 0 1: tests;   for i M - 1 M: tests;   for i 1 M - 1 { for j 0 1: tests;   for j N - 1 N: tests;   for j …: a }
 """
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from ..core.expr import FALSE, TRUE, Expr, Op
+from ..core.expr import FALSE, TRUE, Const, Expr, Op, index
 from ..core.node import kept, substitute
 from ..frozen import frozen
 from ..loop.affine import canonical, expression, linear
@@ -47,8 +50,68 @@ def parts_of(e: Expr, axes: tuple[Axis, ...], sizes: Collection[str],
     for part in _Splitting(axes, frozenset(sizes), simplified).parts(whole, {}):
         found.append(part)
         if len(found) > MOST_PARTS:
-            return [whole]
+            return _around_interior(whole, axes, frozenset(sizes), simplified) or [whole]
     return found
+
+
+@frozen
+class Interior:
+    """The elements of an axis behind all bounds near its start (numbers), and before all near its end."""
+
+    low: int
+    beyond: int                                    # how far before the end it ends
+
+
+def _around_interior(whole: Part, axes: tuple[Axis, ...], sizes: frozenset[str],
+                     simplified: Callable[[Expr], Expr]) -> list[Part]:
+    """The borders of an array with all choices, axis by axis, and its interior without; none if some bound is neither
+    a number nor a number before the end of its axis, or if the array has no interior."""
+    points: dict[int, set[Expr]] = {}
+
+    def bounds_of(cond: Expr) -> list[Bound] | None:
+        found = [_bound(c, axes, sizes) for c in conjuncts(cond)]
+        return None if None in found else [Bound(b.axis, canonical(simplified(b.point)), b.above)
+                                           for b in found if b is not None]
+    choices = {n: bounds for n in whole.expr.unique() if isinstance(n, Op) and n.fn == "where"
+               and (bounds := bounds_of(n.args[0])) is not None}
+    for bounds in choices.values():
+        for b in bounds:
+            points.setdefault(b.axis, set()).add(b.point)
+    interiors: dict[int, Interior] = {}
+    for n, at in points.items():
+        extent = canonical(simplified(axes[n].extent))
+        from_end = [canonical(extent - point) for point in at if not isinstance(point, Const)]
+        if isinstance(extent, Const) or not all(isinstance(e, Const) for e in from_end):
+            return []
+        interiors[n] = Interior(max([0, *[p.value for p in at if isinstance(p, Const)]]),
+                                max([0, *[e.value for e in from_end if isinstance(e, Const)]]))
+    parts: list[Part] = []
+    ranges, expr = whole.ranges, whole.expr
+    for n, inner in sorted(interiors.items()):
+        first, (zero, extent) = index(inner.low), ranges[n]
+        low = first if inner.low == 0 else Op("min", (first, extent))
+        high = Op("max", (low, canonical(extent - inner.beyond))) if inner.beyond else extent
+        parts += [Part(_replaced(ranges, n, border), expr) for border, width in (
+            ((zero, low), inner.low), ((high, extent), inner.beyond)) if width]
+        ranges, expr = _replaced(ranges, n, (low, high)), _inside(expr, n, bounds_of)
+    return [*parts, Part(ranges, expr)]
+
+
+def _inside(e: Expr, axis: int, bounds_of: Callable[[Expr], list[Bound] | None]) -> Expr:
+    """The expression in the interior of an axis: above the bounds that are numbers, and below the others."""
+    known: dict[Expr, Expr] = {}
+
+    def go(n: Expr) -> Expr:
+        if n not in known:
+            new: Expr = n.map(lambda child: go(child) if isinstance(child, Expr) else child)
+            if isinstance(n, Op) and n.fn == "where" and (bounds := bounds_of(n.args[0])) is not None:
+                _, yes, no = new.args if isinstance(new, Op) else n.args
+                conds = [c for c, b in zip(conjuncts(n.args[0]), bounds, strict=True) if b.axis != axis]
+                holds = all(isinstance(b.point, Const) == b.above for b in bounds if b.axis == axis)
+                new = (yes if not conds else Op("where", (conjunction(conds), yes, no))) if holds else no
+            known[n] = new
+        return known[n]
+    return go(e)
 
 
 class _Splitting:

@@ -37,7 +37,7 @@ from .extreme_search import may_search_in_blocks, searched_in_blocks
 from .fusion import is_contraction, is_product, kernels_of
 from .index_maps import is_identity
 from .inlining import inlined_statements
-from .kernels import Group, Member, NestKernel, names_of, reads_of_kernel
+from .kernels import Group, Member, NestKernel, as_one_map, names_of, reads_of_kernel
 from .long_scans import in_blocks, shares_scans
 from .loop_builder import LoopBuilder, Storage
 from .loop_splitting import Part, conjunction, conjuncts, parts_of
@@ -190,11 +190,10 @@ class Lowering(LoopBuilder):
                         and first.outer == reduce.axes and first.name not in k.stored
                         and m.outer == tuple([value.axes[n] for n in over.kept])):
                     return self.total(m, over.value, read, reduce, over.kept)
-            case (Member(value=Compute() as value) as m,):
-                parts = parts_of(value.expr, value.axes, self.program.sizes,
-                                 lambda e: simplify(e, self.context))
-                if len(parts) > 1 and not any(self._keeps(m, part) for part in parts):
-                    return tuple([s for part in parts for s in self.part(m, value, part)])
+        if (whole := as_one_map(k)) is not None:
+            parts = parts_of(whole.expr, whole.axes, self.program.sizes, lambda e: simplify(e, self.context))
+            if len(parts) > 1 and not any(self._keeps(k.last, part) for part in parts):
+                return tuple([s for part in parts for s in self.part(k.last, whole, part)])
         stmts = Passes(self, k).statements()
         if self.searches_in_blocks and not self.is_part:
             stmts = searched_in_blocks(stmts, self.program, self.names.fresh)

@@ -106,6 +106,7 @@ def triangle_indices(b: Builder, n: Expr, k: int, columns: Expr | None, lower: b
     if abs(k) > 1 and not b.sizes.proves(side >= 0):       # (side + 1) side is 0 for -1, too
         side = canonical(Op("max", (side, index(0))))
     count = floor_quotient(canonical(side * (side + 1)), index(2))
+    b.sizes.demand(count >= 0, b.pos)                      # always: a fact that products of sizes do not show
 
     def row(at: Expr) -> Expr:
         root = Op("sqrt", (Cast("f64", at * 8 + 1),))
