@@ -209,3 +209,30 @@ def test_what_is_known_in_one_loop_says_nothing_of_a_load_after_it() -> None:
       (if (and (< 0 M) (< (aref u (+ (* 8 o) i)) 0.0:f32)) ((setf (aref v (+ (* 8 o) i)) (aref A 0 (+ (* 8 o) i)))))))""")
     after = script.apply(before, (("vectorize", "i"),))
     assert sorted([n.mask is None for n in after.unique() if isinstance(n, Vref) and n.buffer == "A"]) == [False, True]
+
+
+def test_a_condition_of_nested_choices_is_computed_once() -> None:
+    """What chooses among several arrays is needed under its own outcome, too: of a chain of n choices 2ⁿ times, if each
+    had a value for its mask."""
+    code = "q = np.rint(np.arctan2(np.pad(X, ((K, L), (P, Q))), Y) * 3)\nZ = np.pad(X, ((L, K), (Q, P)))\n"
+    code += "return np.select([q == n for n in range(5)], [Z * n for n in range(5)], Y)"
+    shape = "[(+ M (+ K L)) (+ N (+ P Q))]"
+    inputs = ["X{float}[M N]", f"Y{{float}}{shape}", *[f"{name.lower()}{{float}}[{name}]" for name in "KLPQ"]]
+    text = f'[composite]\nname = "Chosen"\ninputs = {inputs}\noutputs = ["R{{float}}{shape}"]\n[implementation]\nlang = "python"\ncode = """{code}"""\n'
+    (program,) = loading.load_programs(SpecText("<text>", text, "toml"), OPTIONS)
+    planned = driver.advance(program, "loop", OPTIONS)
+    assert isinstance(planned, LoopProgram)
+    vectors = [s for s in planned.kernels[0].walk() if isinstance(s, Setf) and s.value.lanes > 1]
+    assert vectors
+    assert all(sum(isinstance(n, Op) and n.fn == "atan2" for n in s.value.unique()) == 1 for s in vectors)
+
+
+def test_choices_by_floats_that_hold_each_other_are_simplified_once() -> None:
+    """Each step of an iteration that may have ended holds the one before twice: 2ⁿ parts, if each had its own outcome
+    of all conditions around it."""
+    code = "z, n = X * 0, np.zeros(len(X), int)\nfor _ in range(30):\n    live = np.abs(z) <= 2\n    z = np.where(live, z * z + X, z)\n    n += live\nreturn n"
+    text = f'[composite]\nname = "Escape"\ninputs = ["X{{complex128}}[N]"]\noutputs = ["Y{{int}}[N]"]\n[implementation]\nlang = "python"\ncode = """{code}"""\n'
+    (program,) = loading.load_programs(SpecText("<text>", text, "toml"), OPTIONS)
+    start = time.process_time()
+    driver.advance(program, "loop", OPTIONS)
+    assert time.process_time() - start < SECONDS / 3 * slowness()

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 from ..core.dtypes import is_complex, is_float, is_integer
 from ..core.expr import FALSE, TRUE, Const, Expr, Op, Var
 from ..core.identities import EXTREMA, FLOATS, LOGIC, NEGATIONS, PARTS
-from ..core.node import Node, idempotent_for, substitute
+from ..core.node import Node, contains, idempotent_for, kept, substitute
 from ..core.program import Program
 from . import operation_count
 from .affine import Linear, canonical, expression, key_of, of_atom, without
@@ -162,11 +162,21 @@ def _simpler(expr: Expr, context: Context) -> Expr:
 def _chosen(expr: Expr, context: Context, test: Expr, holds: bool) -> Expr:
     """Simplify an operand of `where`. What holds where it is chosen does not help if the sum that comes of it may wrap
     elsewhere: with min(a + 1, N - 1) + N as a + 1 + N, nobody could show any more that an index is inside."""
+    if not _tells(test) and not contains(expr, test):
+        alike: Expr = _expression(expr, context)           # of a chain of n such choices once, and not 2ⁿ times
+        return alike
     simple: Expr = _expression(expr, context.given(test, holds))
     if _may_wrap(simple, context):
         plain: Expr = _expression(expr, context)
         return simple if _may_wrap(plain, context) else plain
     return simple
+
+
+@kept
+def _tells(cond: Expr) -> bool:
+    """Does a condition tell of integers, and not of floats or elements that are true alone?"""
+    return any(isinstance(n, Op) and n.fn in ("lt", "le", "gt", "ge", "eq", "ne") and is_integer(n.args[0].dtype)
+               for n in cond.unique())
 
 
 def _may_wrap(expr: Expr, context: Context) -> bool:

@@ -13,7 +13,7 @@ from ..loop.statements import ExternCall, Kernel, Local, Stmt
 
 def is_call(stmt: Stmt) -> bool:
     """Does a statement call a C function?"""
-    return any(isinstance(n, ExternCall) for n in stmt.walk())
+    return any(isinstance(n, ExternCall) for n in stmt.unique())
 
 
 def kernels_around_calls(name: str, stmts: Sequence[Stmt]) -> tuple[Node, ...]:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from ..core.dtypes import is_float
 from ..core.expr import Cast, Const, Expr, Op, Var, index
 from ..core.monoids import identity
-from ..core.node import Node, substitute
+from ..core.node import Node, substitute, unique_in
 from ..core.program import Bind, Schedule, Target
 from ..frozen import frozen
 from ..loop.affine import canonical, constant, linear
@@ -53,7 +53,7 @@ def searched_in_blocks(stmts: tuple[Stmt, ...], program: TensorProgram, fresh: C
     searches = list(_searches(stmts))
     sizes: dict[Node, Expr] = {Var(b.name, "i64"): index(b.value) for b in program.all(Bind)}
     extents = [substitute(s.loop.hi, sizes) for s in searches]
-    inside = {n.name for s in stmts for n in s.walk() if isinstance(n, For | Let | Local)}
+    inside = {n.name for n in unique_in(stmts) if isinstance(n, For | Let | Local)}
     if not searches or any(inside & e.variables for e in extents):
         return stmts
     bounds = dict.fromkeys([Op("le", (e, index(SHORT))) for e in extents if not isinstance(e, Const)])

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..core.expr import Var, index
-from ..core.node import Node
+from ..core.node import Node, unique_in
 from ..core.program import Buffer
 from ..frozen import frozen
 from ..loop.effects import written
@@ -132,7 +132,7 @@ def _repeat(kernel: str, first: Form | None, again: Form | None, starts: tuple[F
 def form_of(stmts: tuple[Stmt, ...], arrays: Mapping[str, Buffer | Local]) -> Form | None:
     """The canonical form of the statements of a kernel; None if it has no loop, or a run-time check: the text of a
     failure names one array."""
-    nodes = [n for s in stmts for n in s.walk()]
+    nodes = list(unique_in(stmts))
     if not any(isinstance(n, For) for n in nodes) or any(isinstance(n, Fail) for n in nodes):
         return None
     names: dict[str, str] = {}

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from ..core.dtypes import is_packed
 from ..core.expr import Const, Var, index
+from ..core.node import unique_in
 from ..core.program import Buffer
 from ..loop.affine import Linear, linear
 from ..loop.renaming import shifted_arrays
@@ -27,7 +28,7 @@ def starts_of(stmts: Sequence[Stmt], arrays: Mapping[str, Buffer | Local]) -> di
     not 0 throughout."""
     not_negative: set[str] = set()
     found: dict[str, Start] = {}
-    for n in [n for s in stmts for n in s.walk()]:
+    for n in unique_in(stmts):
         match n:
             case For(name, lo, _, Const(int() as step)) if step > 0 and _least(linear(lo), not_negative) >= 0:
                 not_negative.add(name)

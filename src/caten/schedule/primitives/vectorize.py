@@ -111,7 +111,7 @@ class _Widening:
         self.registers = {n.name for n in locals_in(program) if n.space == "register"}
         self.own_masks: dict[str, Expr] = {}                          # of locals that are declared under one
         # of the statement in hand: values by expression and mask, and whether an expression is another under a mask
-        self.values: dict[tuple[Expr, Expr | None], Expr] = {}
+        self.values: dict[Expr, dict[Expr | None, Expr]] = {}
         self.masked: dict[Expr, bool] = {}
 
     # statements -----------------------------------------------------------------------------------------------------
@@ -254,12 +254,17 @@ class _Widening:
     # values ---------------------------------------------------------------------------------------------------------
     def value(self, expr: Expr, mask: Expr | None) -> Expr:
         """An expression for all lanes of which a mask says that they are needed. Values share parts: each part is made
-        once, and once for each mask that matters to it."""
-        key = expr, mask if mask is not None and self.matters(expr) else None
-        made = self.values.get(key)
-        if made is None:
-            made = self.values[key] = self._value(*key)
-        return made
+        once, and once for each mask that matters to it, if it is not made for more lanes."""
+        needed = mask if mask is not None and self.matters(expr) else None
+        made = self.values.setdefault(expr, {})
+        found = made.get(needed)
+        if found is None and needed is not None and made:
+            lanes = set(conjuncts(needed))
+            found = next((v for m, v in made.items() if m is None or lanes.issuperset(conjuncts(m))), None)
+        if found is None:
+            found = self._value(expr, needed)
+        made[needed] = found
+        return found
 
     def matters(self, expr: Expr) -> bool:
         """Is a value another one under a mask? Some element may be read only where the conditions of its lane hold, or
