@@ -21,6 +21,7 @@ from .entry_points import EntryPoints, escaped
 from .helper_functions import Helpers
 from .invariant_divisions import with_invariant_divisions
 from .long_kernels import Call, versions
+from .recurrent_operands import with_recurrent_operands_last
 from .scratch_memory import THREADS, layout
 from .source_locations import SourceLocations
 from .unrolling import unroll
@@ -89,7 +90,7 @@ def _program(style: CTables, program: LoopProgram, helpers: Helpers, taken: list
     parallel = style.has_threads
     if not style.promotes_unrolled_arrays:
         program = unroll(program)
-    program = with_invariant_divisions(program)
+    program = with_recurrent_operands_last(with_invariant_divisions(program))
     blocks = layout(program, parallel)
     names = Names([p.declares()[0] for p in program.params if isinstance(p, (Buffer, Scalar, Size))],
                   own=(THREADS.name,))
