@@ -17,11 +17,12 @@ from .affine import Linear, Monomial, canonical, constant, expression, key_of, l
 from .effects import NOTHING
 from .float_ranges import whole_range
 from .integer_sets import Constraint
-from .refutation import FAR, MAX_DEPTH, NEAR, Alternative, Clause, Range, multiples_above
+from .refutation import FAR, MAX_DEPTH, Alternative, Clause, Range, multiples_above
 from .statements import Aref
 
 GREATEST_SIZE = 1 << 40        # of an extent
 GREATEST_BYTES = 1 << 62       # of an array
+OF_TILES = 1 << 13             # what runs inside of a tile is below
 
 Answer = TypeVar("Answer")
 
@@ -225,8 +226,8 @@ class Valuation(ABC):
                    for m in large)
 
     def _is_compared(self, atom: Expr) -> bool:
-        """True if more is known of the atom than the range of its type or of an array's length."""
-        if not isinstance(atom, Var) or self.atom_range(atom)[1] < NEAR:
+        """True if it runs inside of a tile, or more is known of the atom than its range."""
+        if not isinstance(atom, Var) or self.atom_range(atom)[1] < OF_TILES:
             return True
         return (atom,) in self._of_facts("compared", lambda: {
             m for c in self.clauses if len(c.alternatives) == 1
