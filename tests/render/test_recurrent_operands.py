@@ -7,10 +7,14 @@ import numpy as np
 import pytest
 
 import caten
+from caten.core.expr import Expr, Op, Var
 from caten.core.program import resolve
 from caten.core.text import read
-from caten.loop.statements import LoopProgram
+from caten.loop.statements import Aref, LoopProgram
 from caten.render.cstyle import CStyle
+from caten.render.recurrent_operands import _Ordering
+
+ROW, COLUMN = Var("i", "i64"), Var("j", "i64")
 
 
 def line(body: str) -> str:
@@ -35,6 +39,19 @@ def test_what_the_next_iteration_waits_for_is_last(value: str, text: str) -> Non
     assert line(f"(setf (aref D i j) {value})") == text
     if value.startswith("(m"):
         assert line(f"(let best f32 {value}) (setf (aref D i j) (+ best 1.0))") == text
+
+
+def test_shared_parts_are_looked_at_once() -> None:
+    """A walk that takes a shared part for two would take 2^60 steps."""
+    value: Expr = Op("min", (Op("min", (Aref("D", (ROW, COLUMN - 1), "f32"), Aref("D", (ROW - 1, COLUMN), "f32"))), Aref("x", (COLUMN,), "f32")))
+    for _ in range(60):
+        value = Op("mul", (value, value))
+    ordered = _Ordering({Aref("D", (ROW, COLUMN - 1), "f32")}).ordered(value)
+    assert sum(1 for _ in ordered.unique()) == sum(1 for _ in value.unique())
+    while isinstance(ordered, Op) and ordered.fn == "mul":
+        ordered = ordered.args[0]
+    assert isinstance(ordered, Op)
+    assert ordered.args[1] is Aref("D", (ROW, COLUMN - 1), "f32")
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Set
 from functools import reduce
 
 from ..core.expr import Expr, Op, Var
-from ..core.node import contains, substitute
+from ..core.node import substitute
 from ..loop.affine import canonical
 from ..loop.statements import Aref, For, If, Incf, Kernel, Let, LoopProgram, Setf, Stmt
 
@@ -66,28 +66,58 @@ def _in_order(stmts: tuple[Stmt, ...], late: Set[Expr]) -> tuple[Stmt, ...]:
             case If():
                 s = s.replace(then=_in_order(s.then, late), otherwise=_in_order(s.otherwise, late))
             case Setf() | Incf() | Let():
-                s = s.replace(value=_ordered(s.value, late))
+                s = s.replace(value=_Ordering(late).ordered(s.value))
         made.append(s)
     return tuple(made)
 
 
-def _ordered(expr: Expr, late: Set[Expr]) -> Expr:
-    if not isinstance(expr, Op) or not contains(expr, *late):
-        return expr
-    new: Expr = expr.map(lambda child: _ordered(child, late) if isinstance(child, Expr) else child)
-    if expr.fn not in CHAINS or not isinstance(new, Op):
-        return new
-    operands = list(_operands(new, expr.fn))
-    last = [x for x in operands if contains(x, *late)]
-    if len(operands) == 2 or len(last) == len(operands):
-        return new
-    return reduce(lambda x, y: Op(expr.fn, (x, y)), [*[x for x in operands if x not in last], *last])
+class _Ordering:
+    """Of one value, whose parts may be shared: each is looked at once."""
+
+    def __init__(self, late: Set[Expr]) -> None:
+        self.late = late
+        self.made: dict[Expr, Expr] = {}
+        self.is_late: dict[Expr, bool] = {}
+
+    def ordered(self, expr: Expr) -> Expr:
+        """The expression in which these elements are last in each chain."""
+        if expr not in self.made:
+            self.made[expr] = self._ordered(expr) if isinstance(expr, Op) and self.waits(expr) else expr
+        return self.made[expr]
+
+    def waits(self, expr: Expr) -> bool:
+        """Is one of these elements in it?"""
+        if expr not in self.is_late:
+            self.is_late[expr] = expr in self.late or any(
+                self.waits(c) for c in expr.children if isinstance(c, Expr))
+        return self.is_late[expr]
+
+    def _ordered(self, expr: Op) -> Expr:
+        new: Expr = expr.map(lambda child: self.ordered(child) if isinstance(child, Expr) else child)
+        if expr.fn not in CHAINS:
+            return new
+        operands = _operands(expr, expr.fn)
+        last = [x for x in operands if self.waits(x)]
+        if len(operands) == 2 or len(last) == len(operands):
+            return new
+        return reduce(lambda x, y: Op(expr.fn, (x, y)),
+                      [self.ordered(x) for x in (*[x for x in operands if x not in last], *last)])
 
 
-def _operands(expr: Expr, fn: str) -> Iterator[Expr]:
-    """The operands of a chain of one operator, from left to right."""
-    if isinstance(expr, Op) and expr.fn == fn:
-        for arg in expr.args:
-            yield from _operands(arg, fn)
-    else:
-        yield expr
+def _operands(expr: Expr, fn: str) -> list[Expr]:
+    """The operands of a chain of one operator, from left to right, each once: a second time makes no difference."""
+    found: dict[Expr, None] = {}
+    seen: set[Expr] = set()
+
+    def go(part: Expr) -> None:
+        if part in seen:
+            return
+        seen.add(part)
+        if isinstance(part, Op) and part.fn == fn:
+            for arg in part.args:
+                go(arg)
+        else:
+            found[part] = None
+
+    go(expr)
+    return list(found)

@@ -52,29 +52,46 @@ class Linear(Module):
         return made if self.bias is None else made + self.bias
 
 
-class _Convolution(Module):
-    axes = 0
+class _Windows(Module):
+    """What convolutions of all kinds have: windows along some axes, a weight and perhaps a bias for each output."""
 
+    axes = 0
+    bias: Tensor | None
+
+    def each(self, *settings: int | tuple[int, ...]) -> list[tuple[int, ...]]:
+        """Settings with a number for each axis; one number is that of all."""
+        return [(v,) * self.axes if isinstance(v, int) else v for v in settings]
+
+    def begin(self, shape: tuple[int, ...], outputs: int, inputs: int, bias: bool) -> None:
+        """Draw weight[shape] and bias[outputs] uniformly in ±1/√k, where k is `inputs` times the size of a window."""
+        window = shape[2:]
+        for size in window:
+            check_counts(kernel=size)
+        bound = 1 / sqrt(inputs * prod(window))
+        self.weight = parameter(random.current().uniform(shape, bound))
+        self.bias = parameter(random.current().uniform((outputs,), bound)) if bias else None
+
+    def with_bias(self, made: Tensor) -> Tensor:
+        """The sum with the bias of each output."""
+        return made if self.bias is None else made + self.bias.reshape(-1, *[1] * self.axes)
+
+
+class _Convolution(_Windows):
     def __init__(self, inputs: int, outputs: int, kernel: int | tuple[int, ...], stride: int | tuple[int, ...] = 1,
                  padding: int | tuple[int, ...] = 0, dilation: int | tuple[int, ...] = 1, groups: int = 1,
                  bias: bool = True) -> None:
-        self._kernel, self._stride, self._padding, self._dilation = [
-            (v,) * self.axes if isinstance(v, int) else v for v in (kernel, stride, padding, dilation)]
+        self._kernel, self._stride, self._padding, self._dilation = self.each(kernel, stride, padding, dilation)
         check_counts(inputs=inputs, outputs=outputs, groups=groups)
         if inputs % groups or outputs % groups:
             raise ValueError(f"{inputs} inputs and {outputs} outputs cannot be divided among {groups} groups")
-        for size in self._kernel:
-            check_counts(kernel=size)
         self._groups = groups
-        bound = 1 / sqrt(inputs // groups * prod(self._kernel))
-        self.weight = parameter(random.current().uniform((outputs, inputs // groups, *self._kernel), bound))
-        self.bias = parameter(random.current().uniform((outputs,), bound)) if bias else None
+        self.begin((outputs, inputs // groups, *self._kernel), outputs, inputs // groups, bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """x[batch, inputs, …] to [batch, outputs, …]; the extents of the output are given for `Conv1d`."""
         made = one(f"conv{self.axes}d", x, self.weight, stride=self._stride, padding=self._padding,
                    dilation=self._dilation, groups=self._groups)
-        return made if self.bias is None else made + self.bias.reshape(-1, *[1] * self.axes)
+        return self.with_bias(made)
 
 
 class Conv1d(_Convolution):
@@ -108,26 +125,20 @@ class Conv3d(_Convolution):
     axes = 3
 
 
-class _TransposedConvolution(Module):
-    axes = 0
-
+class _TransposedConvolution(_Windows):
     def __init__(self, inputs: int, outputs: int, kernel: int | tuple[int, ...], stride: int | tuple[int, ...] = 1,
                  padding: int | tuple[int, ...] = 0, output_padding: int | tuple[int, ...] = 0,
                  dilation: int | tuple[int, ...] = 1, bias: bool = True) -> None:
-        self._kernel, self._stride, self._padding, self._output_padding, self._dilation = [
-            (v,) * self.axes if isinstance(v, int) else v for v in (kernel, stride, padding, output_padding, dilation)]
+        self._kernel, self._stride, self._padding, self._output_padding, self._dilation = self.each(
+            kernel, stride, padding, output_padding, dilation)
         check_counts(inputs=inputs, outputs=outputs)
-        for size in self._kernel:
-            check_counts(kernel=size)
-        bound = 1 / sqrt(outputs * prod(self._kernel))
-        self.weight = parameter(random.current().uniform((inputs, outputs, *self._kernel), bound))
-        self.bias = parameter(random.current().uniform((outputs,), bound)) if bias else None
+        self.begin((inputs, outputs, *self._kernel), outputs, outputs, bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """x[batch, inputs, …] to [batch, outputs, …]; the extents of the output are given for `ConvTranspose1d`."""
         made = one(f"conv_transpose{self.axes}d", x, self.weight, stride=self._stride, padding=self._padding,
                    dilation=self._dilation, output_padding=self._output_padding)
-        return made if self.bias is None else made + self.bias.reshape(-1, *[1] * self.axes)
+        return self.with_bias(made)
 
 
 class ConvTranspose1d(_TransposedConvolution):
