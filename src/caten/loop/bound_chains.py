@@ -4,7 +4,7 @@
 The innermost variable goes first. Where L ≥ 0 is known and f - k·L with k > 0 lacks the atom, f ≥ f - k·L. This is
 Fourier–Motzkin elimination along a single path. Where the atom has factors, as k in (W - 2)·k + i < (H - 2)·(W - 2),
 its greatest value takes its place if the factors are known to be ≤ 0, its least if they are ≥ 0. A quotient ⌊a / d⌋ is
-below n where a < n·d, and n at least where a ≥ n·d. A form a·e is ≥ 0 where a and e are.
+below n where a < n·d, and n at least where a ≥ n·d.
 """
 from __future__ import annotations
 
@@ -57,23 +57,10 @@ class _Chain:
         self.left -= 1
         if self.left < 0:
             return False
-        return (self._by_common_factors(form) or self._by_terms(form) or self._by_quotient(form)
+        return (self._by_terms(form) or self._by_quotient(form)
                 or (MOST_DEGREE >= form.degree > 1 and self._by_factors(form))
                 or (form.degree >= OF_ROWS and self._by_terms(form, form.degree))
                 or (form.degree > OF_ROWS and self._by_factors(form, form.degree - 1)))
-
-    def _by_common_factors(self, form: Linear) -> bool:
-        """The form a·e + r is ≥ 0 where a, r and e are: a are the factors that all of its terms below 0 have."""
-        below = [m for m, k in form.terms.items() if k < 0]
-        if not below or len(below) == len(form.terms) or min(map(len, below)) < 2:
-            return False
-        common = below[0]
-        for m in below[1:]:
-            common = tuple([a for at, a in enumerate(common) if common[:at + 1].count(a) <= m.count(a)])
-        if not common or any(self.known.interval(of_atom(a))[0] < 0 for a in common):
-            return False
-        times, rest = form.divided(Linear({common: 1}))
-        return any(k > 0 for k in times.terms.values()) and self.known.interval(rest)[0] >= 0 and self.proves(times)
 
     def _by_terms(self, form: Linear, degree: int = 2) -> bool:
         """Bounds, of at most this degree, in the place of the innermost atom that is a term by itself."""
