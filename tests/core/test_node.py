@@ -1,5 +1,8 @@
 """Interning: equal nodes are one object, and values that Python calls equal are not equal nodes."""
 import gc
+import os
+import subprocess
+import sys
 import weakref
 from itertools import combinations
 
@@ -7,6 +10,7 @@ import pytest
 
 from caten.core.expr import Cast, Const, Op, Var, index, number
 from caten.core.node import Node, contains, idempotent_for, kept, kept_for, substitute
+from caten.core.program import Schedule
 from caten.loop.statements import Aref, For, If, Setf, dotimes
 
 i, j = Var("i", "i64"), Var("j", "i64")
@@ -188,3 +192,23 @@ def test_types_and_lanes_of_deep_expressions_need_no_recursion() -> None:
         total = Op("add", (total, Const(1.0, "f32")))
     assert (total.dtype, total.lanes, total.depth, total.written_out) == ("f32", 1, 5001, 10001)
     assert total.variables == {"x"}
+
+
+STEPS = [Schedule(()), Schedule((("split", "i", "4"),)), Schedule((("split", "i", "8"),)), Schedule((("split", ("i", "4")),))]
+CHOICES = [If(i < j, (store(i), store(j))), If(i < j, (store(i),), (store(j),)), If(i < j, (store(j), store(i)))]
+
+
+@pytest.mark.parametrize("nodes", [ZEROS, STEPS, CHOICES, [i, Var("i", "i32"), Op("add", (i, j)), Op("mul", (i, j))]])
+def test_different_nodes_have_different_digests(nodes):
+    """Constants, words of steps, types that the text does not show, and which list a node stands in are told apart."""
+    assert len({node.digest for node in nodes}) == len(nodes)
+
+
+def test_a_digest_is_the_same_in_every_process_and_looks_at_shared_parts_once():
+    doubled = Var("x", "i64")
+    for _ in range(200):
+        doubled = Op("add", (doubled, doubled))
+    code = ("from caten.core.expr import Op, Var\nx = Var('x', 'i64')\n"
+            "for _ in range(200):\n    x = Op('add', (x, x))\nprint(x.digest)")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=os.environ | {"PYTHONHASHSEED": "7"})
+    assert done.stdout.strip() == doubled.digest

@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from caten import cores, driver
-from caten.core.program import Program, resolve
+from caten.core.expr import Expr, Op, Var
+from caten.core.program import Machine, Program, Schedule, resolve
 from caten.core.text import read, show
 from caten.errors import CatenError
 from caten.options import Options
 from caten.schedule import autoscheduler, planning_processes
 from caten.schedule.planning_log import Tried, explained
+from caten.schedule.plans.parameters import DEFAULTS
 
 PROGRAM = Path(__file__).with_name("training_step.lisp")
 
@@ -170,6 +172,25 @@ def test_names_that_others_have_taken_are_not_used_again() -> None:
     assert renamed("i", "t_2_2") is None
     assert renamed("i", "t", "t_2", "t_2o") is None
     assert renamed("i", "t_2") is None
+
+
+def test_what_tells_a_task_looks_at_shared_parts_once() -> None:
+    """Of a nest whose text would repeat shared parts 2^200 times, and of one with other steps or settings."""
+    (program,) = [resolve(p) for p in read("(loop F (buffer Y i64 (8) (0) out) (kernel k (for i serial 0 8 1 (setf (aref Y i) i))))")]
+    value: Expr = Var("i", "i64")
+    for _ in range(200):
+        value = Op("add", (value, value))
+    (kernel,) = program.kernels
+    (loop,) = kernel.body
+    shared = program.replace(clauses=tuple([
+        kernel.replace(body=(loop.replace(body=tuple([s.replace(value=value) for s in loop.body])),)) if c is kernel else c
+        for c in program.clauses]))
+    stepped = shared.replace(clauses=(*shared.clauses, Schedule((("split", "i", "2"),))))
+    machine = Machine("x86_64_v3", 32, 16, (32768,), True)
+    tasks = [planning_processes.Task(p, "i", (), machine, DEFAULTS, {}, verify)
+             for p in (program, shared, stepped) for verify in (True, False)]
+    assert len({task.text for task in tasks}) == len(tasks)
+    assert max(len(task.text) for task in tasks) < 1000
 
 
 def test_a_worker_is_started_as_it_is_written() -> None:

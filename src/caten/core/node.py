@@ -199,11 +199,9 @@ class Node:
 
     @bottom_up
     def digest(self) -> str:
-        """A digest of the whole node, the same in every process; its size does not depend on what is shared."""
-        named = {name for _, name in self._with_nodes}
-        own = [getattr(self, name) for name in self._fields if name not in named]
-        parts = [type(self).__name__, repr(own), *[c.digest for c in self.children]]
-        return blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
+        """A digest of the whole node, of all its fields, the same in every process. Each shared node is looked at once,
+        however often the text would repeat it."""
+        return blake2b(f"{type(self).__name__} {_digested(self.parts)}".encode(), digest_size=16).hexdigest()
 
     @bottom_up
     def depth(self) -> int:
@@ -258,6 +256,13 @@ def _nodes_in(parts: tuple[Any, ...]) -> list[Node]:
         elif isinstance(part, tuple):
             found.extend(_nodes_in(part))
     return found
+
+
+def _digested(part: Any) -> str:
+    """A field value with digests in place of nodes."""
+    if isinstance(part, tuple):
+        return f"({' '.join([_digested(p) for p in part])})"
+    return part.digest if isinstance(part, Node) else repr(part)
 
 
 def _map_tuple(parts: tuple[Any, ...], fn: Callable[[Any], Any]) -> tuple[Any, ...]:

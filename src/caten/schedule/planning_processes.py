@@ -19,7 +19,6 @@ from typing import Any
 from .. import cores
 from ..core.node import Node
 from ..core.program import Machine, Schedule, Taken
-from ..core.text import flat, form_of
 from ..core.unique_names import declared_names
 from ..frozen import frozen
 from ..loop.statements import LoopProgram
@@ -49,9 +48,10 @@ class Task:
 
     @property
     def text(self) -> str:
-        """All that the answer depends on, beside caten's own code."""
+        """What tells all that the answer depends on, beside caten's own code. The text of a program may be far longer
+        than the program, which shares parts, is large."""
         settings = (self.name, sorted(self.begun), self.choices.values, sorted(self.likely.items()), self.verify)
-        return f"{flat(form_of(self.program))} {flat(form_of(self.machine))} {settings}"
+        return f"{self.program.digest} {self.machine.digest} {settings}"
 
 
 @frozen
