@@ -53,6 +53,26 @@ def test_quotients_by_a_size_become_loops(text: str, first: list[str]) -> None:
     assert "mod" not in show(after.kernels[0])
 
 
+@pytest.mark.parametrize(("value", "steps"), [
+    # zeros between elements, from the first one or another one on; elements in turn
+    ("(where (= (mod i 3) 0) (aref x (floordiv i 3)) 0.0)", ["unfuse i 3"]),
+    ("(where (and (<= 1 i) (= (mod (+ i 2) 3) 0)) (aref x (- (floordiv (+ i 2) 3) 1)) 0.0)", ["unfuse i 3"]),
+    ("(where (= (mod i 3) 0) (aref x (floordiv i 3)) (aref w (floordiv i 3)))", ["unfuse i 3"]),
+    # elements next to each other; an element for each quotient; many remainders
+    ("(where (= (mod i 3) 0) (aref z (* 3 (floordiv i 3))) 0.0)", []),
+    ("(where (= (mod i 3) 0) (aref z i) 0.0)", []),
+    ("(aref x (floordiv i 3))", []),
+    ("(where (= (mod i 2) 0) (aref x (floordiv i 3)) 0.0)", []),
+    ("(where (= (mod i 12) 0) (aref x (floordiv i 12)) 0.0)", [])])
+def test_a_small_remainder_that_chooses_an_element_at_the_quotient_becomes_a_loop(value: str, steps: list[str]) -> None:
+    size = 12 if "z" in value or "12" in value else 3
+    params = " ".join(["(size M) (size N) (size K)", *[f"(buffer {n} f32 ({shape}) (0) {way})" for n, shape, way in (
+        ("x", "M", "in"), ("w", "M", "in"), ("z", "(* 12 M)", "in"), ("y", f"(* {size} M)", "out"))
+        if n == "y" or f"aref {n} " in value]])
+    before = program(f"(for i 0 (* {size} M) 1 serial (setf (aref y i) {value}))", params, AVX512)
+    assert [step for step in scheduled(before) if step.startswith("unf")] == steps
+
+
 def test_quotients_by_constants_and_outside_of_a_long_loop_stay() -> None:
     three = "(for i 0 (* 3 M) 1 serial (setf (aref y i) (aref x (floordiv i 3))))"
     steps = scheduled(program(three, "(size M) (size N) (size K) (buffer x f32 (M) (0) in) (buffer y f32 ((* 3 M)) (0) out)", AVX512))

@@ -2,8 +2,9 @@
 
 A reshape such as x.T.reshape(-1) leaves x[i mod M, i / M] in a loop over i < M · N. As two loops, i = M · io + ii, it
 is x[ii, io], stored at y[M · io + ii]; with y viewed as a matrix, it is a transpose. Quotients by constants stay: short
-rows of a fixed length are better in one loop. A product whose writer indexed vectors, a[i * K + k], becomes one of
-matrices.
+rows of a fixed length are better in one loop. But where a remainder by a small constant chooses whether to read the
+element at the quotient, as in zeros between the elements of an array, it is known in each iteration of the loop over
+remainders, once that is unrolled. A product whose writer indexed vectors, a[i * K + k], becomes one of matrices.
 """
 from __future__ import annotations
 
@@ -17,6 +18,8 @@ from ..loop.statements import Aref, For, LoopProgram
 from .analysis.classify import chain_of, outermost
 from .draft import Draft
 from .step_results import Split
+
+MOST_CHOICES = 8                # iterations of a loop that is unrolled for what a remainder chooses
 
 
 def unfuse_reshaped(draft: Draft) -> None:
@@ -75,6 +78,7 @@ def _candidates(program: LoopProgram) -> Iterator[tuple[For, Expr]]:
         for nest in outermost(kernel.body):
             for loop in _innermost(nest):
                 divisors = dict.fromkeys([by for node in loop.unique() for by in _divisor(node, loop)])
+                divisors |= dict.fromkeys(_chosen_by(loop))
                 for count in sorted(divisors, key=lambda size: linear(size).degree):
                     if linear(loop.hi).quotient(linear(count)) is not None:
                         yield loop, count
@@ -97,3 +101,21 @@ def _divisor(node: object, loop: For) -> tuple[Expr, ...]:
         case Op(fn="floordiv" | "mod", args=(Var(name=name), by)) if name == loop.name and not isinstance(by, Const):
             return (by,)
     return ()
+
+
+def _chosen_by(loop: For) -> list[Expr]:
+    """The small constants whose remainders of the loop's variable choose whether an element at the quotient is read.
+    (Where an element at the quotient times the constant is read, all elements read are next to each other.)"""
+    nodes = list(loop.unique())
+    remainders = [n for choice in nodes if isinstance(choice, Op) and choice.fn == "where"
+                  for n in choice.args[0].unique() if isinstance(n, Op) and n.fn == "mod"]
+    quotients = {q.args for ref in nodes if isinstance(ref, Aref) for i in ref.index
+                 for product, times in linear(i).terms.items() for q in product if isinstance(q, Op)
+                 and q.fn == "floordiv" and isinstance(q.args[1], Const) and times % q.args[1].value}
+    return [n.args[1] for n in remainders if n.args in quotients and _is_shifted(n.args[0], loop)
+            and isinstance(n.args[1], Const) and 2 <= n.args[1].value <= MOST_CHOICES]
+
+
+def _is_shifted(e: Expr, loop: For) -> bool:
+    """Is it the variable of a loop, plus a number?"""
+    return linear(e).shifted(-linear(e).constant) == linear(Var(loop.name, "i64"))
