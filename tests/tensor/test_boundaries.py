@@ -31,6 +31,15 @@ CASES = {
     "shifted": (PROGRAMS["shifted reads of a costly map"][0], ["v0 | v1: v1 reads axis 0 of v0 at (- i 1) (shifted)"]),
     "a map with a costly operator before a product": (
         PROGRAMS["a product of what a map costs"][0], ["v0 | v1: an operand of a contraction costs 20, more than 2"]),
+    "zeros between elements, in a convolution": (
+        "(local t f32 ((* 2 N)) scratch) (for i 0 (* 2 N) 1 serial (setf (aref t i) (where (= (mod i 2) 0) (aref x (floordiv i 2)) 0.0)))"
+        " (for i_2 0 N 1 serial (setf (aref y i_2) 0.0))"
+        " (for i_3 0 N 1 serial (for p 0 3 1 serial (incf (aref y i_3) (* (cast f32 p) (aref t (max 0 (- i_3 p)))))))",
+        ["v0 | v1: v1 reads axis 0 of v0 at (max (- i p) 0) (shifted)"]),
+    "zeros between columns, in a product": (
+        "(local t f32 (M K) scratch) (for i 0 M 1 serial (for p 0 K 1 serial (setf (aref t i p) (where (= (mod p 2) 0) (aref A i (floordiv p 2)) 0.0))))"
+        " (for i_2 0 M 1 serial (for j 0 N 1 serial (for p_2 0 K 1 serial (incf (aref C i_2 j) (* (aref t i_2 p_2) (aref B p_2 j))))))",
+        ["v0 | v1: a map that chooses elements by remainders of its index is computed once"]),
     "two products": (
         "(local t f32 (M N) scratch) (for i 0 M 1 serial (for j 0 N 1 serial (setf (aref t i j) 0.0)))"
         " (for i_2 0 M 1 serial (for j_2 0 N 1 serial (for p 0 K 1 serial (incf (aref t i_2 j_2) (* (aref A i_2 p) (aref B p j_2))))))"

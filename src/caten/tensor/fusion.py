@@ -129,6 +129,8 @@ def why_stored(value: Compute, uses: Sequence[tuple[Value, Read]], values: Mappi
     packed = any(is_contraction(reader) for reader, _ in uses)
     if is_mask_of_product(value, uses):
         return why.COMPARES
+    if is_divided_again(value, uses):
+        return why.REMAINDERS
     if each == 0:
         return None
     reads = reads_of(value)
@@ -156,6 +158,20 @@ def is_mask_of_product(value: Compute, uses: Sequence[tuple[Value, Read]]) -> bo
     axes = {axis.name for axis in value.axes}
     return any(is_contraction(reader) for reader, _ in uses) and any(isinstance(n, Op) and n.fn in COMPARISONS and (
         len(n.variables & axes) > 1 or any(isinstance(m, Read) for m in n.unique())) for n in value.expr.unique())
+
+
+def is_divided_again(value: Compute, uses: Sequence[tuple[Value, Read]]) -> bool:
+    """Does a map that others read several times choose between elements of arrays by a remainder of an index, as zeros
+    between elements do? It would be divided again for each term of a sum, which then is not computed in vectors."""
+    return not (len(uses) == 1 and is_once(uses[0][1].index, uses[0][0])) and any(
+        isinstance(n, Op) and n.fn == "where" and is_varying_remainder(n.args[0], {a.name for a in value.axes})
+        and any(isinstance(r, Read) for r in n.unique()) for n in value.expr.unique())
+
+
+def is_varying_remainder(cond: Expr, axes: set[str]) -> bool:
+    """Does a condition have a remainder of an index along these axes?"""
+    return any(isinstance(n, Op) and n.fn == "mod" and n.dtype == "i64" and n.args[0].variables & axes
+               for n in cond.unique())
 
 
 @kept
