@@ -9,7 +9,7 @@ from ..core.node import Node
 from ..core.unique_names import Names
 from ..loop.affine import canonical
 from ..loop.statements import Address, Aref, For, Let, Local, Stmt, Vref
-from .values import Axis, Nest, Out, Read, Scan, Scatter, TensorProgram, Value, ValueTable
+from .values import Axis, Nest, Out, Read, Scan, Scatter, TensorProgram, Value, ValueTable, operands_of
 
 
 def inline(program: TensorProgram, table: ValueTable, arrays: Mapping[str, str],
@@ -19,9 +19,22 @@ def inline(program: TensorProgram, table: ValueTable, arrays: Mapping[str, str],
     in the program."""
     names = dict(arrays)
     for d in program.definitions:
-        value = _Inlined(names, numbers).value(d.value, table)
-        names |= dict(zip(d.names, table.define(value), strict=True))
+        key = _nest_of(d.value, names, numbers) if isinstance(d.value, Nest) else None
+        results = table.nests.get(key) if key is not None else None
+        if results is None:
+            results = table.define(_Inlined(names, numbers).value(d.value, table))
+        if key is not None:
+            table.nests[key] = results
+        names |= dict(zip(d.names, results, strict=True))
     return names
+
+
+def _nest_of(value: Nest, names: Mapping[str, str], numbers: Mapping[Expr, Expr]) -> tuple[object, ...]:
+    """What tells a nest with what it reads. The names that it declares are others each time, but the same nest over the
+    same arrays and sizes, such as the sort that two quantiles are taken from, is one value."""
+    read = value.variables
+    return (value, tuple([names.get(name, name) for name in operands_of(value)]),
+            frozenset([(of, by) for of, by in numbers.items() if of.variables <= read]))
 
 
 def inlined_statements(stmts: tuple[Stmt, ...], fresh: Callable[[str], str], arrays: Mapping[str, str],

@@ -463,6 +463,7 @@ class ValueTable:
         self.axis_names = AxisNames(self.names.taken - loops)
         self.values: dict[str, Value] = {}                     # the first result of each value -> the value
         self._names_of: dict[Value, tuple[str, ...]] = {}
+        self.nests: dict[tuple[object, ...], tuple[str, ...]] = {}   # the results of those that have been inlined
 
     def define(self, value: Value) -> tuple[str, ...]:
         """The names of the results of a value."""
