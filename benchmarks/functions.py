@@ -6,7 +6,6 @@ turns, in one process on one CPU. The ratio is the time of NumPy divided by that
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import sys
 from collections.abc import Callable
@@ -20,7 +19,6 @@ from caten.benchmarking import machine, statistics, timing
 
 from . import sampling
 from .array_functions import FUNCTIONS, ArrayFunction
-from .peers import environment
 
 
 def main() -> int:
@@ -29,12 +27,7 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="REGEX", help="only functions whose name matches")
     sampling.add_options(parser, 5, 0.02)
     options = parser.parse_args()
-    alone = environment(1, alone=True)
-    if any(os.environ.get(name) != value for name, value in alone.items()):      # NumPy reads it when it is imported
-        os.execve(sys.executable, [sys.executable, "-m", "benchmarks.functions", *sys.argv[1:]],
-                  {**os.environ, **alone})
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    sampling.alone("benchmarks.functions")
     chosen = [f for f in FUNCTIONS if re.search(options.only, f.name)]
     if not chosen:
         parser.error(f"no function matches {options.only}; there are {', '.join([f.name for f in FUNCTIONS])}")

@@ -1,13 +1,17 @@
-"""What the commands that measure by themselves have in common: options for how samples are taken, and the file of
-results."""
+"""What the commands that measure by themselves have in common: options for how samples are taken, the process that
+takes them, and the file of results."""
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
 from caten.benchmarking import timing
+
+from .peers import environment
 
 
 def add_options(parser: argparse.ArgumentParser, rounds: int, batch: float) -> None:
@@ -29,6 +33,16 @@ def task(options: argparse.Namespace) -> dict[str, Any]:
 def plan(given: dict[str, Any]) -> timing.Plan:
     """What such a process does with them."""
     return timing.Plan(given["batch"], given["retakes"], given["cpu_time"])
+
+
+def alone(module: str) -> None:
+    """This process on one CPU, with one thread. It starts again as the module where its environment is another one:
+    NumPy and the memory allocator read it at their start."""
+    wanted = environment(1, alone=True)
+    if any(os.environ.get(name) != value for name, value in wanted.items()):
+        os.execve(sys.executable, [sys.executable, "-m", module, *sys.argv[1:]], {**os.environ, **wanted})
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
 def save(file: Path | None, result: dict[str, Any]) -> None:
