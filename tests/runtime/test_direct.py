@@ -298,10 +298,24 @@ def test_what_lies_otherwise_is_found() -> None:
     "(loop S (size N) (scalar v i8) (buffer Y i32 (N) (0) out) (kernel f))",
     "(loop S (size N) (scalar z c64) (buffer Y c64 (N) (0) inout) (kernel f))",
     "(loop S (size N) (buffer X f32 (N) (0) inout) (buffer Y f32 ((floordiv 64 (max N 1))) (0) inout) (kernel f))",
-    "(loop S (size N) (buffer Y f32 ((+ N 1)) (0) inout) (kernel f))",
+    "(loop S (size N) (buffer Y f32 ((+ N N)) (0) inout) (kernel f))",
     "(loop S (size M) (size N) (size K) (buffer Y f32 (M N K) (1 0 2) inout) (kernel f))",
 ])
 def test_operators_that_take_more_have_no_direct_function(describe: Callable[..., dict[str, Any]], text: str) -> None:
     manifest = describe(text)
     assert operator_c(manifest) == ""
     assert direct_c([manifest]) == ""
+
+
+@pytest.mark.parametrize(("extent", "term"), [("(+ N 1)", 1), ("(+ 2 N)", 2), ("(- N 1)", -1)])
+def test_a_size_may_be_an_extent_but_for_a_constant(native: Native, monkeypatch: pytest.MonkeyPatch, extent: str, term: int) -> None:
+    call, long = watched(native, """
+int32_t ct_ends(const double *X, double *Y, int64_t N) { Y[0] = N; return N < 0 ? 1 : 0; }
+""", f"(loop Ends (size N) (buffer X f64 ({extent}) (0) in) (buffer Y f64 ({extent}) (0) inout) (kernel ends))", monkeypatch)
+    for length in (5, 3, 9):
+        assert call(np.zeros(length), np.zeros(length))[0] == length - term
+    assert len(long) == 1
+    for wrong in ((np.zeros(3), np.zeros(4)), (np.zeros(0), np.zeros(0)))[:2 if term > 0 else 1]:
+        with pytest.raises(CatenError) as caught:
+            call(*wrong)
+        assert caught.value.diagnostics[0].code == "E704"

@@ -289,7 +289,8 @@ def direct_c(operators: Sequence[Mapping[str, Any]]) -> str:
 
 
 def operator_c(op: Mapping[str, Any]) -> str:
-    """The C function of one operator; none for strides, complex scalars, and sizes that are no extent."""
+    """The C function of one operator; none for strides, complex scalars, and sizes that are no extent, nor one but
+    for a constant factor or term."""
     leading, inputs = [a for a in op["arguments"] if a["kind"] in ("tensor", "scalar")], inputs_of(op)
     sizes = [a["name"] for a in op["arguments"] if a["kind"] == "size"]
     blocks = list(op.get("any_axes", ()))
@@ -298,6 +299,7 @@ def operator_c(op: Mapping[str, Any]) -> str:
     shapes = {i: [_extent(formula(e), sizes) for e in leading[i]["shape"]] for i in tensors}
     extents: dict[str, str] = {}
     multiples: dict[str, str] = {}
+    sums: dict[str, str] = {}
     for i in tensors:
         for axis, extent in enumerate(leading[i]["shape"]):
             match formula(extent) if i < len(inputs) else None:
@@ -306,7 +308,13 @@ def operator_c(op: Mapping[str, Any]) -> str:
                 case Op(fn="mul", args=(Const(value=int(factor)), Var(name=name)) | (
                         Var(name=name), Const(value=int(factor)))) if name in sizes and factor > 0:
                     multiples.setdefault(name, f"v[{i}].shape[{axis}] / {factor}")     # its shape is compared below
-    extents = {**multiples, **extents}
+                case Op(fn="add", args=(Const(value=int(term)), Var(name=name)) | (
+                        Var(name=name), Const(value=int(term)))) if name in sizes and 0 <= term <= GREATEST_SIZE:
+                    sums.setdefault(name, f"v[{i}].shape[{axis}] - {term}")
+                case Op(fn="sub", args=(Var(name=name), Const(value=int(term)))) if (
+                        name in sizes and 0 <= term <= GREATEST_SIZE):
+                    sums.setdefault(name, f"v[{i}].shape[{axis}] + {term}")
+    extents = {**sums, **multiples, **extents}
     owners = {name: extents[name].replace(".shape[", ".block[") for name in blocks if name in extents}
     named = set(sizes) & set(op.get("binds", ()))
     strided = any(a["kind"] == "stride" or a["strides"] for a in op["arguments"])
@@ -314,6 +322,7 @@ def operator_c(op: Mapping[str, Any]) -> str:
         return ""
     computed = any("(" in e for shape in shapes.values() for e in shape)
     agree = [f"n[{s}] <= {GREATEST_SIZE}" for s in range(len(sizes))] if computed else []
+    agree += [f"n[{s}] >= 0" for s, name in enumerate(sizes) if extents[name] == sums.get(name)]
     for i in [i for i in tensors if i >= len(inputs)] if blocks else []:
         counts = [f"c{blocks.index(e)}" if e in blocks else "1" for e in leading[i]["shape"]]
         agree += [f"{' + '.join(counts)} <= ct_Most_axes"] if counts else []
