@@ -390,6 +390,23 @@ def test_sums_longer_than_a_panel() -> None:
     assert_same(before, scheduled(before), ((2, 5, 259),))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("extents", ["M N", "M N 1"])
+def test_a_sum_over_two_axes_in_different_orders(extents: str) -> None:
+    """Blocks of the inner axis where it is long, blocks of the outer one elsewhere; also where the result has an axis of
+    extent 1 behind its columns."""
+    unit = extents.endswith("1")
+    before = program(f"""(for i 0 M 1 serial (for j 0 N 1 serial (for b 0 L 1 serial (for p 0 K 1 serial
+      (incf (aref C i j{" 0" * unit}) (* (aref A b i p) (aref B p b j)))))))""", f"""(size L) (size M) (size N) (size K)
+      (buffer A f32 (L M K) (0 1 2) in) (buffer B f32 (K L N) (0 1 2) in)
+      (buffer C f32 ({extents}) ({"0 1 2" if unit else "0 1"}) inout)""", AVX2)
+    after = scheduled(before)
+    assert endings(after)[:1] == ["k"]
+    locals_ = {n.name: n for k in after.kernels for n in k.unique() if isinstance(n, Local) and n.space == "scratch"}
+    assert {"256", "8"} <= {str(n.shape[1]) for n in locals_.values()}                 # and no more where the inner axis is long
+    assert_same(before, after, ((2, 7, 17, 65), (9, 7, 3, 5), (0, 1, 1, 64), (1, 2, 3, 0)))
+
+
 def test_a_batched_product_threads_over_the_batch() -> None:
     before = program("""(for b 0 L 1 serial (for i 0 M 1 serial (for j 0 N 1 serial (for p 0 K 1 serial
       (incf (aref C b i j) (* (aref A b i p) (aref B b p j)))))))""", """(size L) (size M) (size N) (size K)

@@ -13,6 +13,7 @@ from caten.core.program import Machine
 from caten.core.text import flat, read_forms
 from caten.schedule.emit import emit
 from caten.schedule.plans import contractions, gpu, maps, reductions, row_passes, transposes
+from caten.schedule.plans.packed_products import PackedGemm
 from caten.schedule.plans.parameters import Parameter
 from caten.schedule.plans.plan import Axis, NestKind, NotApplicable, Plan, PlanContext, Version
 from caten.schedule.plans.product import Product
@@ -337,6 +338,18 @@ def tiny(kind: str, rows: int | None, sums: int, columns: int, batch: bool = Fal
     ("f32", 3, 3, True), ("f32", 8, 4, True), ("f32", 9, 4, False), ("f32", 3, 5, False), ("f64", 3, 3, True), ("f64", 3, 4, False)])
 def test_rows_of_a_small_matrix_are_shorter_than_a_vector(kind: str, sums: int, columns: int, is_tiny: bool) -> None:
     assert tiny(kind, None, sums, columns) == is_tiny
+
+
+@pytest.mark.parametrize(("sums", "blocks"), [
+    (("k", "l"), {"long_last_sum": (256, 1), "packed": (8, 0)}), (("k", "l", "b"), {"long_last_sum": (256, 2), "packed": (8, 1)}),
+    (("k", "3"), {"packed": (128, 0)}), (("3", "k"), {"long_last_sum": (256, 1), "packed": (8, 0)}), (("k", "l", "3"), {"long_last_sum": (128, 1), "packed": (8, 0)}),
+    (("2", "3"), {"packed": (128, 0)})])
+def test_blocks_of_a_sum_over_several_axes_fit_caches(sums: tuple[str, ...], blocks: dict[str, tuple[int, int]]) -> None:
+    """Block and loops around it: of the innermost axis of unknown extent if that is long, else of a few of the lines that it is."""
+    axes = tuple([axis(n, int(n)) if n.isdigit() else Axis(n, n.upper(), n.upper()) for n in sums])
+    found = versions(contractions.PRODUCTS, Product("f32", 8, (), (M,), (N,), axes, "k", "n"), V3)
+    assert {name: (v.plan.depth, v.plan.outside) for name, v in found.items() if isinstance(v.plan, PackedGemm)} == blocks
+    assert found["packed"].when is None
 
 
 @pytest.mark.parametrize(("kind", "rows", "sums", "columns", "is_tiny"), [

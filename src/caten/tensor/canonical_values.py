@@ -30,7 +30,7 @@ from ..loop.constant_folding import fold
 from ..loop.statements import Fail
 from .axis_order import with_ordered_axes, with_ordered_sums
 from .common_parts import with_common_parts
-from .fusion import is_divided_again, is_mask_of_product, why_stored
+from .fusion import why_stored
 from .fusion_requests import values_asked_for
 from .index_maps import (
     CHEAP,
@@ -160,7 +160,7 @@ Test = Callable[[Compute, Uses, Mapping[str, Value], Mapping[str, Uses]], bool]
 
 
 def _is_view(value: Compute, uses: Uses, values: Mapping[str, Value], readers: Mapping[str, Uses]) -> bool:
-    return cost(value.expr) == 0 and not is_mask_of_product(value, uses) and not is_divided_again(value, uses)
+    return cost(value.expr) == 0 and why_stored(value, uses, values, readers) is None
 
 
 def _is_read_once(value: Compute, uses: Uses, values: Mapping[str, Value], readers: Mapping[str, Uses]) -> bool:

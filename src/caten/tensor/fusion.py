@@ -131,18 +131,17 @@ def why_stored(value: Compute, uses: Sequence[tuple[Value, Read]], values: Mappi
         return why.COMPARES
     if is_divided_again(value, uses):
         return why.REMAINDERS
+    reads = reads_of(value)
+    wide = sum([len(r.index) >= len(value.axes) for r in reads])
+    if packed and each > FREE:
+        return Limit("an operand of a contraction costs", each, FREE)
+    if packed and wide > 1:
+        return why.SEVERAL_ARRAYS
     if each == 0:
         return None
-    reads = reads_of(value)
     sources = [values[r.buffer] for r in reads if r.buffer in values]
-    wide = sum([len(r.index) >= len(value.axes) for r in reads])
-    if packed:
-        if each > FREE:
-            return Limit("an operand of a contraction costs", each, FREE)
-        if wide > 1:
-            return why.SEVERAL_ARRAYS
-        if any(isinstance(source, Reduce) for source in sources):
-            return why.OF_REDUCTION
+    if packed and any(isinstance(source, Reduce) for source in sources):
+        return why.OF_REDUCTION
     if len(uses) > 1 and any(is_contraction(values[r.buffer]) and len(readers.get(r.buffer, ())) < 2
                              for r in reads if r.buffer in values):
         return why.READS_CONTRACTION                  # in the place of the contraction, which nothing else needs

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...core.expr import Expr, Op
+from ...core.expr import Const, Expr, Op
 from ...core.program import Buffer
 from ...frozen import frozen
 from ...loop.accesses import conjuncts, stride_in
@@ -182,11 +182,14 @@ def reduces_contiguously(program: LoopProgram, chain: Chain, total: Reduction) -
 
 
 def fastest_axis(program: LoopProgram, ref: Aref) -> int | None:
-    """The contiguous axis of an array; None for a scalar."""
-    buffer: Buffer | None = program.buffers.get(ref.buffer)
+    """The contiguous axis of an array: the last in memory that has several elements; None for a scalar."""
     if not ref.index:
         return None
-    return buffer.axes_in_memory[-1] if buffer is not None and buffer.order else len(ref.index) - 1
+    buffer: Buffer | None = program.buffers.get(ref.buffer)
+    if buffer is None:
+        return len(ref.index) - 1
+    order = buffer.axes_in_memory if buffer.order else tuple(range(len(ref.index)))
+    return next((axis for axis in reversed(order) if buffer.axes[axis] != Const(1, "i64")), order[-1])
 
 
 def contiguous_loop(program: LoopProgram, ref: Aref, names: tuple[str, ...]) -> str | None:

@@ -30,14 +30,14 @@ def emit_packed_convolution(draft: Draft, chain: Chain, c: Contraction, plan: Pa
                             context: PlanContext) -> None:
     """Tile, pack windows with zeros for the halo, drop the edge conditions if the sum is the same, vectorise,
     parallelise."""
-    row, channel, *window = c.rows[-1], *c.sums
-    outside = (*c.batch, *c.rows[:-1])
-    draft.take("reorder", *outside, row, channel, *c.columns, *window)
+    row, channel, *window = c.rows[-1], *c.sums[plan.outside:]
+    outside, images = (*c.batch, *c.rows[:-1]), c.sums[:plan.outside]
+    draft.take("reorder", *outside, row, *images, channel, *c.columns, *window)
     around, inside = _tile_pixels(draft, c, plan)
     co, ci = draft.split_whole(channel, plan.depth, "min")
     oo, oi = draft.split_whole(row, plan.panel_rows, "min")
     oio, oii = draft.split_whole(oi, plan.rows, "pad")
-    draft.take("reorder", *outside, oo, co, *around, oio, ci, *window, oii, *inside)
+    draft.take("reorder", *outside, oo, *images, co, *around, oio, ci, *window, oii, *inside)
     left = draft.stage(around[0], c.left.buffer, "read", "scratch", oio, ci, *window, oii)
     right = draft.stage(oio, c.right.buffer, "read", "scratch", ci, *window, *inside)
     for tile in (left.tile, right.tile):

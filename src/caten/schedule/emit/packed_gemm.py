@@ -24,9 +24,9 @@ from .common_steps import (
 
 def emit_packed_gemm(draft: Draft, chain: Chain, c: Contraction, plan: PackedGemm, context: PlanContext) -> None:
     """Tile, pack, vectorise and parallelise: the loops jc, ko (kc), io (mc) around the micro-kernel, as in BLIS."""
-    i, j, k, *inner = c.rows[-1], c.columns[-1], *c.sums
-    outside, lines = (*c.batch, *c.rows[:-1]), c.columns[:-1]
-    draft.take("reorder", *outside, i, k, *lines, j, *inner)
+    i, j, k, *inner = c.rows[-1], c.columns[-1], *c.sums[plan.outside:]
+    outside, around, lines = (*c.batch, *c.rows[:-1]), c.sums[:plan.outside], c.columns[:-1]
+    draft.take("reorder", *outside, i, *around, k, *lines, j, *inner)
     jc, jj = draft.split_whole(j, plan.panel_columns, "min") if plan.panel_columns else ("", j)
     jo, ji = draft.split_whole(jj, plan.columns, "pad")
     ko, ki = draft.split_whole(k, plan.depth, "min")
@@ -34,9 +34,9 @@ def emit_packed_gemm(draft: Draft, chain: Chain, c: Contraction, plan: PackedGem
     iio, iii = draft.split_whole(ii, plan.rows, "pad")
     tiles = (iio, jo) if plan.rows_outer else (jo, iio)
     if lines:
-        draft.take("reorder", *outside, io, ko, *lines, *tiles, ki, *inner, iii, ji)
+        draft.take("reorder", *outside, io, *around, ko, *lines, *tiles, ki, *inner, iii, ji)
     else:
-        draft.take("reorder", *outside, jc, ko, io, *tiles, ki, *inner, iii, ji)
+        draft.take("reorder", *outside, jc, *around, ko, io, *tiles, ki, *inner, iii, ji)
     axes = (iio, iii, ki) if plan.pack_along_sum else (iio, ki, *inner, iii)
     left = draft.stage((*lines, *tiles)[0], c.left.buffer, "read", "scratch", *axes)
     right_axes = (*(() if lines else (jo,)), ki, *inner, ji)

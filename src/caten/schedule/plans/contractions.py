@@ -28,7 +28,7 @@ from .convolutions import (
     small_images,
     wide_tiles,
 )
-from .packed_products import packed, small_batch, small_product
+from .packed_products import long_last_sum, packed, small_batch, small_product
 from .parameters import Parameter
 from .plan import (
     Axis,
@@ -401,4 +401,5 @@ PRODUCTS = NestKind(
     (tiny_matrix, short_dots, matrix_vector, several_rows, few_columns, few_columns_transposed,
      streamed_in_small_blocks, streamed_right, three_vectors, right_fits_cache, whole_tiles, batch_fits_cache,
      few_rows, pointwise_convolution, small_images, small_batch, filters_in_vectors, few_filters,
-     few_pixels_in_wide_tiles, few_pixels, narrow_tiles, wide_tiles, convolution, small_product, packed))
+     few_pixels_in_wide_tiles, few_pixels, narrow_tiles, wide_tiles, convolution, small_product, long_last_sum,
+     packed))

@@ -9,7 +9,16 @@ from dataclasses import replace
 from typing import Any
 
 from ...frozen import frozen
-from .packed_products import AHEAD, DEPTH, outer_depth, panel_rows_of, trip_count_of, unrolls_inner
+from .packed_products import (
+    AHEAD,
+    DEPTH,
+    depth_of_block,
+    last_unknown,
+    outer_depth,
+    panel_rows_of,
+    trip_count_of,
+    unrolls_inner,
+)
 from .parameters import Parameter
 from .plan import Axis, NotApplicable, Plan, PlanContext, Version, both, version_if
 from .product import ROWS, VECTORS, Product, area_at_most, at_least, at_most, iterations, register_rows
@@ -41,6 +50,7 @@ USUAL_WINDOW = 3                # assumed extent of a window if it is unknown
 @frozen
 class PackedConvolution(Plan):
     """A packed GEMM whose columns are pixels: the register tile is `rows` (filters) × `lines` × `width` pixels.
+    `outside`: so many of the loops of the sum are around its blocks: where windows are as large as images, the batch.
     `constant_window`: the length of a window's row is constant. `transpose_left`: the filters are transposed while they
     are packed. `parallel_filters`: threads share the panels of filters, not the pixels. The other fields are those of
     `PackedGemm`."""
@@ -56,6 +66,7 @@ class PackedConvolution(Plan):
     unroll_inner: bool = False
     transpose_left: bool = False
     parallel_filters: bool = False
+    outside: int = 0
 
 
 @frozen
@@ -276,13 +287,26 @@ def _for_few_pixels(p: Product, plan: PackedConvolution) -> PackedConvolution:
 
 
 def _packed_convolution(p: Product, context: PlanContext) -> PackedConvolution:
-    value, lanes, window = context.value, context.lanes([p.dtype]), p.sums[1:]
+    value, lanes, outside = context.value, context.lanes([p.dtype]), _loops_outside(p)
+    window = p.sums[outside + 1:]
     rows, depth = value(ROWS, register_rows(context.machine)), value(DEPTH)
     width, columns = value(WIDTH), value(VECTORS) * lanes
     unknown = sum([axis.count is None for axis in window])
-    deep = outer_depth(depth, trip_count_of(window) * USUAL_WINDOW ** unknown)
+    deep = depth_of_block(depth, window) if _is_of_images(p) else outer_depth(
+        depth, trip_count_of(window) * USUAL_WINDOW ** unknown)
     several = len(p.columns) > 1 and columns > width and p.is_2d
     return PackedConvolution(
         rows, columns // width if several else 1, width if several else columns, lanes, deep,
         panel_rows_of(context, p.dtype, rows, depth), value(AHEAD), bool(window) and window[-1].count is not None,
-        unrolls_inner(window, context))
+        unrolls_inner(window, context), outside=outside)
+
+
+def _is_of_images(p: Product) -> bool:
+    """Are the windows as large as images, and the pixels of the result few: is it the gradient of weights?"""
+    return p.has_windows and p.columns[-1].count is not None and last_unknown(p.sums) > 0
+
+
+def _loops_outside(p: Product) -> int:
+    """The loops of the sum around its blocks: but for the lines and columns of an image, or the elements of a signal,
+    if windows are as large."""
+    return max(0, last_unknown(p.sums) - p.is_2d) if _is_of_images(p) else 0

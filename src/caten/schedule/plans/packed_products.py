@@ -26,6 +26,8 @@ STEPS = Parameter("gemm.steps", (1, 8, 32), 8, what="longest inner sum that is f
 SMALL_PRODUCT = 1 << 24         # multiplications of a product whose threads do not wait for each other
 PANEL_TILES = 2                 # register tiles of the panels of columns that they share
 PANEL_ROWS = 256                # of the panels that each of them packs: every thread needs memory for them
+LONG_SUM = 64                   # shortest innermost loop of a sum of several of which blocks are packed by themselves
+LINES = 8                       # of shorter ones that are packed at once
 
 
 # -- plans -------------------------------------------------------------------------------------------------------------
@@ -37,7 +39,8 @@ class PackedGemm(Plan):
     `unroll_inner`: the innermost constant loop of the sum is fully unrolled. `pack_along_sum`: A is contiguous along
     the sum and is packed in that direction. `transpose_right`: so is B, and is transposed in registers where it is
     packed. `parallel_product`: threads share each product of a batch. `parallel_panels`: they share the panels of
-    columns, and each packs its own."""
+    columns, and each packs its own. `outside`: so many of the loops of the sum are around its blocks, which are of the
+    next one."""
 
     rows: int
     columns: int
@@ -53,6 +56,7 @@ class PackedGemm(Plan):
     transpose_right: bool = False
     parallel_product: bool = False
     parallel_panels: bool = False
+    outside: int = 0
 
 
 # -- planners ----------------------------------------------------------------------------------------------------------
@@ -77,9 +81,18 @@ def small_product(p: Product, context: PlanContext) -> Version:
                            panel_columns=panel, parallel_panels=True), cond, "n")
 
 
+def long_last_sum(p: Product, context: PlanContext) -> Version:
+    """For sums over several axes of which the innermost is long: blocks of that one are packed, with the others around
+    them, so that they fit the caches however long it is."""
+    last = last_unknown(p.sums)
+    if last < 1 or not p.sums[last].size:
+        raise NotApplicable("the sum has not several axes, or their extents are known, or no sizes")
+    return Version(_packed_gemm(p, context, outside=last), at_least(p.sums[last], LONG_SUM), "k")
+
+
 def packed(p: Product, context: PlanContext) -> Version:
     """For all other products: both operands are packed."""
-    return Version(_packed_gemm(p, context))
+    return Version(_packed_gemm(p, context, outside=max(0, last_unknown(p.sums) - 1)))
 
 
 # -- their parts -------------------------------------------------------------------------------------------------------
@@ -95,14 +108,25 @@ def outer_depth(depth: int, inner: int) -> int:
     return 1 << max(0, (depth // inner - 1).bit_length())
 
 
-def _packed_gemm(p: Product, context: PlanContext) -> PackedGemm:
-    value, lanes, inner, is_image = context.value, context.lanes([p.dtype]), p.sums[1:], len(p.columns) > 1
+def _packed_gemm(p: Product, context: PlanContext, outside: int = 0) -> PackedGemm:
+    value, lanes, is_image = context.value, context.lanes([p.dtype]), len(p.columns) > 1
     rows, depth, columns = value(ROWS, register_rows(context.machine)), value(DEPTH), value(VECTORS) * lanes
+    blocked, *inner = p.sums[outside:]
     return PackedGemm(
-        rows, columns, lanes, outer_depth(depth, trip_count_of(inner)), panel_rows_of(context, p.dtype, rows, depth),
+        rows, columns, lanes, depth_of_block(depth, tuple(inner)), panel_rows_of(context, p.dtype, rows, depth),
         0 if is_image else value(PANELS) * columns, value(AHEAD), not is_image and bool(value(ORDER)), value(UNROLL),
-        unrolls_inner(inner, context), not inner and p.left_along == p.sums[0].name,
-        not inner and p.right_along == p.sums[0].name)
+        unrolls_inner(tuple(inner), context), not inner and p.left_along == blocked.name,
+        not inner and p.right_along == blocked.name, outside=outside)
+
+
+def last_unknown(sums: tuple[Axis, ...]) -> int:
+    """Which loop of a sum is the innermost of unknown extent; -1 if there is none."""
+    return max([n for n, axis in enumerate(sums) if axis.count is None], default=-1)
+
+
+def depth_of_block(depth: int, inner: tuple[Axis, ...]) -> int:
+    """The block of a loop of the sum with these in each of its steps: few steps if they are of unknown extents."""
+    return min(LINES if last_unknown(inner) >= 0 else depth, outer_depth(depth, trip_count_of(inner)))
 
 
 def unrolls_inner(inner: tuple[Axis, ...], context: PlanContext) -> bool:
