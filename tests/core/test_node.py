@@ -212,3 +212,10 @@ def test_a_digest_is_the_same_in_every_process_and_looks_at_shared_parts_once():
             "for _ in range(200):\n    x = Op('add', (x, x))\nprint(x.digest)")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=os.environ | {"PYTHONHASHSEED": "7"})
     assert done.stdout.strip() == doubled.digest
+
+
+def test_an_outline_is_a_digest_without_numbers() -> None:
+    """The steps of a recurrence read at other numbers, and have their operands in the same order."""
+    one, two = [Op("add", (Var("i", "i64"), Const(n, "i64"))) for n in (1, 2)]
+    assert one.outline == two.outline != Op("mul", one.args).outline
+    assert one.digest != two.digest

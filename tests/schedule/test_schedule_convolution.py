@@ -243,6 +243,29 @@ def test_few_filters_read_their_windows_in_packed_lines(
     assert_same(before, after, EVEN + DEEP if nightly else EVEN)
 
 
+GRADIENTS = {
+    "images": ("""(for o 0 M 1 serial (for c 0 C 1 serial (for p 0 3 1 serial (for q 0 2 1 serial (for n 0 N 1 serial (for y 0 H 1 serial (for x 0 W 1 serial
+ (if (and (<= 0 (- (+ y p) 1)) (< (- (+ y p) 1) H))
+ ((incf (aref F o c p q) (* (aref G n o y x) (aref X n c (- (+ y p) 1) (+ x q)))))))))))))""",
+               """(size N) (size M) (size C) (size H) (size W) (buffer X f32 (N C H (+ W 1)) (0 1 2 3) in) (buffer G f32 (N M H W) (0 1 2 3) in)
+ (buffer F f32 (M C 3 2) (0 1 2 3) inout)"""),
+    "signals": ("""(for o 0 M 1 serial (for c 0 C 1 serial (for q 0 2 1 serial (for x 0 W 1 serial (for n 0 N 1 serial
+ (incf (aref F o c q) (* (aref G o n x) (aref X (+ x (* 3 q)) n c))))))))""",
+                """(size N) (size M) (size C) (size H) (size W) (buffer X f32 ((+ W 3) N C) (0 1 2) in) (buffer G f32 (M N W) (0 1 2) in)
+ (buffer F f32 (M C 2) (0 1 2) inout)""")}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("of", GRADIENTS)
+def test_gradients_of_few_taps_have_channels_in_vectors(of: str) -> None:
+    """Whatever the order of their sums: blocks are of lines of an image, or of a signal, with the images around them."""
+    before = program(*GRADIENTS[of], MACHINES["avx2"])
+    after = scheduled(before)
+    copies = [step for step in taken(after).steps if step[0] == "specialize" and step[3] == "g"]
+    assert [show_condition(step[2]) for step in copies] == ["(<= 8 C)"]
+    assert_same(before, after, ((2, 7, 17, 5, 6), (1, 3, 9, 18, 2), (1, 1, 8, 1, 1), (2, 2, 3, 3, 3), (0, 1, 9, 1, 1)))
+
+
 @pytest.mark.parametrize(("stride", "dilation"), [(2, 1), (3, 2)])
 def test_windows_that_begin_at_every_second_pixel_are_copied(stride: int, dilation: int) -> None:
     assert "d" not in [step[3] for step in taken(scheduled(windows("avx2", "f32", stride, dilation))).steps if step[0] == "specialize"]

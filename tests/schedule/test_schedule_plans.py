@@ -13,6 +13,7 @@ from caten.core.program import Machine
 from caten.core.text import flat, read_forms
 from caten.schedule.emit import emit
 from caten.schedule.plans import contractions, gpu, maps, reductions, row_passes, transposes
+from caten.schedule.plans.convolutions import PackedConvolution
 from caten.schedule.plans.packed_products import PackedGemm
 from caten.schedule.plans.parameters import Parameter
 from caten.schedule.plans.plan import Axis, NestKind, NotApplicable, Plan, PlanContext, Version
@@ -142,24 +143,24 @@ PLANS: tuple[tuple[str, NestKind, Any, Machine, dict[str, tuple[str, str]]], ...
         "packed": ("(packed-gemm (rows 8) (columns 32) (lanes 16) (depth 256) (panel-rows 512) (panel-columns 1024) (prefetch 4) (unroll 1) (pack-along-sum))", "")}),
     ("a convolution with windows of 3 × 3", contractions.PRODUCTS,
      Product("f32", 16, (B,), (M,), (Axis("y", "H", "H"), Axis("x", "W", "W")), (K, axis("r", 3), axis("s", 3)), None,
-             "x", True, True), V4, {
+             "x", (Axis("y", "H", "H"), Axis("x", "W", "W")), True), V4, {
          "wide_tiles": ("(packed-convolution (rows 8) (lines 2) (width 16) (lanes 16) (depth 32) (panel-rows 512) (prefetch 4) (constant-window) (unroll-inner))",
                         "(< (* (floordiv (+ H 1) 2) (floordiv (+ W 15) 16)) (* (floordiv (+ H 3) 4) (floordiv (+ W 7) 8)))"),
          "convolution": ("(packed-convolution (rows 8) (lines 4) (width 8) (lanes 16) (depth 32) (panel-rows 512) (prefetch 4) (constant-window) (unroll-inner))", "")}),
     ("a convolution with windows of 3 × 3, of shorter vectors", contractions.PRODUCTS,
      Product("f32", 8, (B,), (M,), (Axis("y", "H", "H"), Axis("x", "W", "W")), (K, axis("r", 3), axis("s", 3)), None,
-             "x", True, True), V3, {
+             "x", (Axis("y", "H", "H"), Axis("x", "W", "W")), True), V3, {
          "narrow_tiles": ("(packed-convolution (rows 6) (lines 4) (width 4) (lanes 8) (depth 32) (panel-rows 252) (prefetch 4) (constant-window) (unroll-inner))",
                           "(and (<= 65 M) (<= (* (* (floordiv (+ H 3) 4) (floordiv (+ W 3) 4)) 10) (* (* (floordiv (+ H 1) 2) (floordiv (+ W 7) 8)) 9)))"),
          "wide_tiles": ("(packed-convolution (rows 6) (lines 1) (width 16) (lanes 8) (depth 32) (panel-rows 252) (prefetch 4) (constant-window) (unroll-inner))",
                         "(< (* (floordiv (+ H 0) 1) (floordiv (+ W 15) 16)) (* (floordiv (+ H 1) 2) (floordiv (+ W 7) 8)))"),
          "convolution": ("(packed-convolution (rows 6) (lines 2) (width 8) (lanes 8) (depth 32) (panel-rows 252) (prefetch 4) (constant-window) (unroll-inner))", "")}),
     ("a convolution of lines", contractions.PRODUCTS,
-     Product("f32", 16, (B,), (M,), (Axis("x", "W", "W"),), (K, axis("s", 3)), None, "x", True), V4, {
+     Product("f32", 16, (B,), (M,), (Axis("x", "W", "W"),), (K, axis("s", 3)), None, "x", (Axis("x", "W", "W"),)), V4, {
          "convolution": ("(packed-convolution (rows 8) (lines 1) (width 32) (lanes 16) (depth 128) (panel-rows 512) (prefetch 4) (constant-window) (unroll-inner))", "")}),
     ("a convolution with windows of 3 × 3, on threads", contractions.PRODUCTS,
      Product("f32", 16, (B,), (M,), (Axis("y", "H", "H"), Axis("x", "W", "W")), (K, axis("r", 3), axis("s", 3)), "s",
-             "x", True, True), SHARED, {
+             "x", (Axis("y", "H", "H"), Axis("x", "W", "W")), True), SHARED, {
          "few_pixels_in_wide_tiles": ("(packed-convolution (rows 8) (lines 2) (width 16) (lanes 16) (depth 64) (panel-rows 64) (prefetch 4) (constant-window) (unroll-inner) (transpose-left) (parallel-filters))",
                                       "(and (and (<= 128 M) (<= (* (* B H) W) 1024)) (< (* (floordiv (+ H 1) 2) (floordiv (+ W 15) 16)) (* (floordiv (+ H 3) 4) (floordiv (+ W 7) 8))))"),
          "few_pixels": ("(packed-convolution (rows 8) (lines 4) (width 8) (lanes 16) (depth 64) (panel-rows 64) (prefetch 4) (constant-window) (unroll-inner) (transpose-left) (parallel-filters))",
@@ -341,8 +342,8 @@ def test_rows_of_a_small_matrix_are_shorter_than_a_vector(kind: str, sums: int, 
 
 
 @pytest.mark.parametrize(("sums", "blocks"), [
-    (("k", "l"), {"long_last_sum": (256, 1), "packed": (8, 0)}), (("k", "l", "b"), {"long_last_sum": (256, 2), "packed": (8, 1)}),
-    (("k", "3"), {"packed": (128, 0)}), (("3", "k"), {"long_last_sum": (256, 1), "packed": (8, 0)}), (("k", "l", "3"), {"long_last_sum": (128, 1), "packed": (8, 0)}),
+    (("k", "l"), {"long_last_sum": (256, 1), "packed": (16, 0)}), (("k", "l", "b"), {"long_last_sum": (256, 2), "packed": (16, 1)}),
+    (("k", "3"), {"packed": (128, 0)}), (("3", "k"), {"long_last_sum": (256, 1), "packed": (16, 0)}), (("k", "l", "3"), {"long_last_sum": (128, 1), "packed": (16, 0)}),
     (("2", "3"), {"packed": (128, 0)})])
 def test_blocks_of_a_sum_over_several_axes_fit_caches(sums: tuple[str, ...], blocks: dict[str, tuple[int, int]]) -> None:
     """Block and loops around it: of the innermost axis of unknown extent if that is long, else of a few of the lines that it is."""
@@ -350,6 +351,22 @@ def test_blocks_of_a_sum_over_several_axes_fit_caches(sums: tuple[str, ...], blo
     found = versions(contractions.PRODUCTS, Product("f32", 8, (), (M,), (N,), axes, "k", "n"), V3)
     assert {name: (v.plan.depth, v.plan.outside) for name, v in found.items() if isinstance(v.plan, PackedGemm)} == blocks
     assert found["packed"].when is None
+
+
+@pytest.mark.parametrize(("taps", "tile"), [((2,), (1, 16)), ((3, 3), None), ((1, 2), (1, 16)), ((1, 1), (1, 16)), ((4, 4), None), ((7, 7), None), ((16,), None), ((3, 2, 2), (1, 16))])
+def test_gradients_of_weights_with_few_taps_have_channels_in_lanes(taps: tuple[int, ...], tile: tuple[int, int] | None) -> None:
+    """A tile of 2 × 8 or 16 pixels, or of 4 × 4, would be mostly empty. Blocks are of some lines of an image, or of a
+    signal, and the images are around them."""
+    moving = tuple([axis(f"p{n}", count) for n, count in enumerate(taps)])
+    sums = (B, *[Axis(f"y{n}", f"Y{n}", f"Y{n}") for n in range(len(taps))])
+    found = versions(contractions.PRODUCTS, Product("f32", 8, (), (M,), (N, *moving), sums, None, "y0", moving, len(taps) > 1), V3)
+    made = found.get("weight_gradient")
+    assert (tile is None) == (made is None)
+    if made is not None:
+        assert isinstance(made.plan, PackedConvolution)
+        assert (made.plan.lines, made.plan.width) == tile
+        assert (made.plan.outside, made.plan.depth) == ((1, 256) if len(taps) == 1 else (len(taps) - 1, 64))
+        assert made.when == ("<=", "8", "N")
 
 
 @pytest.mark.parametrize(("kind", "rows", "sums", "columns", "is_tiny"), [

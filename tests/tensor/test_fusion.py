@@ -186,10 +186,10 @@ def test_what_finishes_a_product_waits_for_its_sums_and_not_for_others(code: str
 @pytest.mark.parametrize(("left", "kernels"), [("(l[:, None] == np.arange(8)[None, :]).astype(np.float32).T", 2), ("np.where(A > 0, A, 0)", 2), ("np.maximum(A, 0)", 1),
                                                ("np.where(np.arange(8)[:, None] > np.arange(K)[None, :], A, 0)", 2),
                                                ("np.where(np.arange(K) < 5, A, 0)", 1), ("np.concatenate([A[:, 1:], A[:, :1]], axis=1)", 2),
-                                               ("np.pad(A[:, 1:], ((0, 0), (0, 1)))", 1)])
+                                               ("np.pad(A[:, 1:], ((0, 0), (0, 1)))", 2)])
 def test_a_mask_is_computed_before_a_product(left: str, kernels: int) -> None:
-    """Of elements, and a triangle, and so is what is joined: packing would choose for each element. What is in the place
-    of a border, and a map that packing computes, are not."""
+    """Of elements, and a triangle, and so is what is joined: packing would choose for each element. So is
+    what has a border around shifted elements. Elements under a bound, and a map that packing computes, are not."""
     text = ('[composite]\nname = "P"\ninputs = ["A{float}[8 K]", "l{int64}[K]", "X{float}[K N]"]\noutputs = ["Y{float}[8 N]"]\n'
             f"[composite.implementation]\nlang = \"python\"\ncode = '''\nreturn {left} @ X\n'''\n")
     (made,) = loading.loaded([SpecText("p.toml", text)], Options())

@@ -204,6 +204,14 @@ class Node:
         return blake2b(f"{type(self).__name__} {_digested(self.parts)}".encode(), digest_size=16).hexdigest()
 
     @bottom_up
+    def outline(self) -> str:
+        """A digest of the structure of the node, the same in every process: without the values of constants."""
+        named = {name for _, name in self._with_nodes}
+        own = [getattr(self, name) for name in self._fields if name not in named]
+        parts = [type(self).__name__, repr(own), *[c.outline for c in self.children]]
+        return blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
+
+    @bottom_up
     def depth(self) -> int:
         """The height of the tree; 1 for a node without children."""
         return 1 + max([c.depth for c in self.children], default=0)

@@ -16,6 +16,7 @@ from ..core.text import form_of
 from ..loop.affine import linear
 from ..loop.statements import Aref, For, LoopProgram
 from .analysis.classify import chain_of, outermost
+from .analysis.loop_queries import outside_indices
 from .draft import Draft
 from .step_results import Split
 
@@ -108,7 +109,7 @@ def _chosen_by(loop: For) -> list[Expr]:
     (Where an element at the quotient times the constant is read, all elements read are next to each other.)"""
     nodes = list(loop.unique())
     remainders = [n for choice in nodes if isinstance(choice, Op) and choice.fn == "where"
-                  for n in choice.args[0].unique() if isinstance(n, Op) and n.fn == "mod"]
+                  for n in outside_indices((choice.args[0],)) if isinstance(n, Op) and n.fn == "mod"]
     quotients = {q.args for ref in nodes if isinstance(ref, Aref) for i in ref.index
                  for product, times in linear(i).terms.items() for q in product if isinstance(q, Op)
                  and q.fn == "floordiv" and isinstance(q.args[1], Const) and times % q.args[1].value}

@@ -50,6 +50,7 @@ from .values import (
     FusedKernel,
     Indexed,
     Nest,
+    Pieces,
     Read,
     Reduce,
     Scan,
@@ -137,6 +138,8 @@ def why_stored(value: Compute, uses: Sequence[tuple[Value, Read]], values: Mappi
         return Limit("an operand of a contraction costs", each, FREE)
     if packed and wide > 1:
         return why.SEVERAL_ARRAYS
+    if packed and chooses_between_elements(value):
+        return why.BORDER
     if each == 0:
         return None
     sources = [values[r.buffer] for r in reads if r.buffer in values]
@@ -237,7 +240,7 @@ def passes_over_vectors(program: TensorProgram) -> bool:
 
 def chooses_between_elements(value: Indexed) -> bool:
     """Does a value read under conditions, at indices that are not its axes?"""
-    return (any(isinstance(n, Op) and n.fn == "where" for n in value.unique())
+    return (any(isinstance(n, Pieces) or (isinstance(n, Op) and n.fn == "where") for n in value.unique())
             and any(not isinstance(i, Var | Const) for r in reads_of(value) for i in r.index))
 
 

@@ -112,7 +112,7 @@ class _Known:
                 case Read(name, index):
                     value, what = self.values.get(name), str(self.kind(name))
                     if levels > 0:
-                        parts = [self.without_names(part, levels - 1).digest for part in formulas_of(value)]
+                        parts = [self.without_names(part, levels - 1).outline for part in formulas_of(value)]
                         what = " ".join([what, getattr(value, "fn", ""), *parts])
                     known = e.replace(buffer=what, index=tuple([self.without_names(i, levels) for i in index]))
                 case _:
@@ -179,8 +179,9 @@ class _Order:
         return len(e.variables)
 
     def outline(self, e: Expr, levels: int) -> tuple[int, str]:
-        """The operator's place in the table, and a digest of the formula without the names of arrays and axes."""
-        return TABLE[e.fn] if isinstance(e, Op) else -1, self.known.without_names(e, levels).digest
+        """The operator's place in the table, and a digest of the formula without numbers, and the names of arrays and
+        axes: the steps of a recurrence differ in them."""
+        return TABLE[e.fn] if isinstance(e, Op) else -1, self.known.without_names(e, levels).outline
 
     def parameters(self, e: Expr) -> list[int]:
         return self.known.parameters_of(e, LEVELS)

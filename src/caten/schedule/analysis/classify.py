@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ...core.expr import Const, Expr, Op
 from ...core.program import Buffer
@@ -32,7 +33,8 @@ class Chain:
 @frozen
 class Contraction:
     """C[batch, rows, columns] += A[batch, rows, sums] · B[batch, sums, columns]. Each field lists loops in their
-    present order, but constant loops come last in `sums`. C is contiguous in the last loop of `columns`."""
+    present order, but in `sums` those in which windows of B move come behind others, and constant ones last. C is
+    contiguous in the last loop of `columns`."""
 
     out: Aref
     left: Aref
@@ -46,6 +48,18 @@ class Contraction:
     def transposed(self) -> Contraction:
         """Cᵀ = Bᵀ · Aᵀ. C need not be contiguous in its columns."""
         return Contraction(self.out, self.right, self.left, self.batch, self.columns, self.rows, self.sums)
+
+    @property
+    def moving(self) -> tuple[str, ...]:
+        """The columns along which windows move: those in an index together with a loop of the sum."""
+        shared = [i for i in self.right.index if mentions(i, self.sums)]
+        return tuple([n for n in self.columns if any(mentions(i, (n,)) for i in shared)])
+
+    @property
+    def channels_last(self) -> Contraction:
+        """The same with the columns last along which no windows move. C need not be contiguous in them."""
+        moving = self.moving
+        return replace(self, columns=(*moving, *[n for n in self.columns if n not in moving]))
 
 
 @frozen
@@ -116,7 +130,8 @@ def contraction(program: LoopProgram, chain: Chain) -> Contraction | None:
         return None
     other = (*[n for n in other if n != contiguous], contiguous)
     constant = {loop.name for loop in chain.loops if trip_count(loop) is not None}
-    sums = tuple(sorted(sums, key=constant.__contains__))
+    windows = {n for n in sums if any(mentions(i, (n,)) and mentions(i, other) for i in right.index)}
+    sums = tuple(sorted(sums, key=lambda n: (n in constant, n in windows)))
     return Contraction(out, left, right, batch, one, other, sums)
 
 

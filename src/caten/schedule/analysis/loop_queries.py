@@ -184,7 +184,7 @@ def reads_memory(expr: Node) -> bool:
     return any(isinstance(n, Ref) for n in expr.unique())
 
 
-def outside_indices(stmts: Iterable[Stmt]) -> Iterator[Node]:
+def outside_indices(stmts: Iterable[Stmt | Expr]) -> Iterator[Node]:
     """Every distinct node of the statements, without the indices of arrays."""
     stack: list[Node] = list(stmts)
     seen = set(stack)

@@ -26,6 +26,7 @@ from .convolutions import (
     narrow_tiles,
     pointwise_convolution,
     small_images,
+    weight_gradient,
     wide_tiles,
 )
 from .packed_products import long_last_sum, packed, small_batch, small_product
@@ -392,7 +393,7 @@ def match_product(program: LoopProgram, chain: Chain, context: PlanContext) -> P
     moved = [i for i in c.right.index if mentions(i, c.sums)]
     return Product(c.out.dtype, context.vector_lanes(chain.body), batch, rows, columns, sums,
                    contiguous_loop(program, c.left, (*c.rows, *c.sums)),
-                   contiguous_loop(program, c.right, (*c.columns, *c.sums)), any(mentions(i, c.columns) for i in moved),
+                   contiguous_loop(program, c.right, (*c.columns, *c.sums)), tuple([axes[n] for n in c.moving]),
                    len(c.columns) > 1 and any(mentions(i, c.columns[-2:-1]) for i in moved))
 
 
@@ -401,5 +402,5 @@ PRODUCTS = NestKind(
     (tiny_matrix, short_dots, matrix_vector, several_rows, few_columns, few_columns_transposed,
      streamed_in_small_blocks, streamed_right, three_vectors, right_fits_cache, whole_tiles, batch_fits_cache,
      few_rows, pointwise_convolution, small_images, small_batch, filters_in_vectors, few_filters,
-     few_pixels_in_wide_tiles, few_pixels, narrow_tiles, wide_tiles, convolution, small_product, long_last_sum,
-     packed))
+     few_pixels_in_wide_tiles, few_pixels, weight_gradient, narrow_tiles, wide_tiles, convolution, small_product,
+     long_last_sum, packed))

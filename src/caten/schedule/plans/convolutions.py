@@ -6,13 +6,13 @@ Windows are packed (im2col; Chellapilla et al., High Performance Convolutional N
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 from ...frozen import frozen
 from .packed_products import (
     AHEAD,
     DEPTH,
-    depth_of_block,
     last_unknown,
     outer_depth,
     panel_rows_of,
@@ -43,6 +43,8 @@ FILTER_ROWS = 4                 # of a tile that reads windows in place: it load
 FEWEST_REGISTERS = 16           # for two lines of these, and twice as many registers for four
 COPYING = 1                     # filters that are multiplied while a window is copied, but for the halo of the lines
 ONE_VECTOR = 125                # percent of the time that a pixel takes in a tile of one vector of pixels, not two
+FULL_TILES = 50                 # percent of a tile that taps fill: so that channels in its place take no less time
+IMAGE_LINES = 64                # that are packed at once where windows are as large as images
 USUAL_WINDOW = 3                # assumed extent of a window if it is unknown
 
 
@@ -51,6 +53,7 @@ USUAL_WINDOW = 3                # assumed extent of a window if it is unknown
 class PackedConvolution(Plan):
     """A packed GEMM whose columns are pixels: the register tile is `rows` (filters) × `lines` × `width` pixels.
     `outside`: so many of the loops of the sum are around its blocks: where windows are as large as images, the batch.
+    `channels_in_lanes`: a tile is one pixel of `width` channels.
     `constant_window`: the length of a window's row is constant. `transpose_left`: the filters are transposed while they
     are packed. `parallel_filters`: threads share the panels of filters, not the pixels. The other fields are those of
     `PackedGemm`."""
@@ -67,6 +70,7 @@ class PackedConvolution(Plan):
     transpose_left: bool = False
     parallel_filters: bool = False
     outside: int = 0
+    channels_in_lanes: bool = False
 
 
 @frozen
@@ -106,7 +110,7 @@ def pointwise_convolution(p: Product, context: PlanContext) -> Version:
     sizes = [axis.size for axis in p.sums[1:] if axis.count is None]
     if not p.has_windows or not sizes or not all(sizes) or len(sizes) < len(p.sums[1:]):
         raise NotApplicable("there are no windows whose extents are all sizes of the call")
-    inner = replace(p, sums=p.sums[:1], has_windows=False, is_2d=True)
+    inner = replace(p, sums=p.sums[:1], moving=(), is_2d=True)
     return Version(_packed_convolution(inner, context), both(*[("=", size, "1") for size in sizes]), "p")
 
 
@@ -190,6 +194,23 @@ def few_pixels(p: Product, context: PlanContext) -> Version:
     panel = max(1, FILTERS // plan.rows) * plan.rows
     cond = both(at_least(filters, 2 * panel), ("<=", pixels, str(FEW_PIXELS)))
     return Version(replace(plan, depth=DEEPER * plan.depth, panel_rows=panel, parallel_filters=True), cond, "o")
+
+
+def weight_gradient(p: Product, context: PlanContext) -> Version:
+    """For gradients of weights with few taps, of which tiles would be mostly empty: a tile is one tap of many channels,
+    whose elements are stored far apart at the end."""
+    channels = [axis for axis in p.columns if axis not in p.moving]
+    if not _is_of_images(p) or not channels or p.columns[-1] not in p.moving:
+        raise NotApplicable("it is no gradient of weights, or they have no channels, or these are in lanes as they are")
+    plan, lanes = _windows(p, context), context.lanes([p.dtype])
+    taps = [axis.count or 1 for axis in (p.moving[-2:] if plan.lines > 1 else p.moving[-1:])]
+    tile = (plan.lines, plan.width)[-len(taps):]
+    covered = prod([-(-count // extent) * extent for count, extent in zip(taps, tile, strict=True)])
+    if prod(taps) * 100 > FULL_TILES * covered:
+        raise NotApplicable("tiles of taps are full enough")
+    rows, width = context.value(ROWS, register_rows(context.machine)), context.value(VECTORS) * lanes
+    return version_if(replace(plan, rows=rows, lines=1, width=width, channels_in_lanes=True),
+                      at_least(channels[-1], lanes), "g", "there are few channels")
 
 
 def wide_tiles(p: Product, context: PlanContext) -> Version:
@@ -292,8 +313,9 @@ def _packed_convolution(p: Product, context: PlanContext) -> PackedConvolution:
     rows, depth = value(ROWS, register_rows(context.machine)), value(DEPTH)
     width, columns = value(WIDTH), value(VECTORS) * lanes
     unknown = sum([axis.count is None for axis in window])
-    deep = depth_of_block(depth, window) if _is_of_images(p) else outer_depth(
-        depth, trip_count_of(window) * USUAL_WINDOW ** unknown)
+    deep = outer_depth(depth, trip_count_of(window) * USUAL_WINDOW ** unknown)
+    if _is_of_images(p):
+        deep = IMAGE_LINES if unknown else depth
     several = len(p.columns) > 1 and columns > width and p.is_2d
     return PackedConvolution(
         rows, columns // width if several else 1, width if several else columns, lanes, deep,
@@ -303,7 +325,7 @@ def _packed_convolution(p: Product, context: PlanContext) -> PackedConvolution:
 
 def _is_of_images(p: Product) -> bool:
     """Are the windows as large as images, and the pixels of the result few: is it the gradient of weights?"""
-    return p.has_windows and p.columns[-1].count is not None and last_unknown(p.sums) > 0
+    return p.has_windows and all(axis.count is not None for axis in p.moving) and last_unknown(p.sums) > 0
 
 
 def _loops_outside(p: Product) -> int:

@@ -27,7 +27,7 @@ SMALL_PRODUCT = 1 << 24         # multiplications of a product whose threads do 
 PANEL_TILES = 2                 # register tiles of the panels of columns that they share
 PANEL_ROWS = 256                # of the panels that each of them packs: every thread needs memory for them
 LONG_SUM = 64                   # shortest innermost loop of a sum of several of which blocks are packed by themselves
-LINES = 8                       # of shorter ones that are packed at once
+LINES = 16                      # of shorter ones that are packed at once
 
 
 # -- plans -------------------------------------------------------------------------------------------------------------

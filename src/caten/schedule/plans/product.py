@@ -16,8 +16,8 @@ SMALL_BATCH = 4                 # from so many products on, each thread computes
 @frozen
 class Product:
     """C[batch, rows, columns] += A[batch, rows, sums] · B[batch, sums, columns]. `dtype`: of C. `lanes`: of vectors of
-    all operands. `left_along`, `right_along`: the loops in which A and B are contiguous. `has_windows`: B is read in
-    windows (convolution). `is_2d`: the windows move in two dimensions."""
+    all operands. `left_along`, `right_along`: the loops in which A and B are contiguous. `moving`: the columns along
+    which windows of B move (convolution). `is_2d`: they move in two dimensions."""
 
     dtype: str
     lanes: int
@@ -27,8 +27,13 @@ class Product:
     sums: tuple[Axis, ...]
     left_along: str | None = None
     right_along: str | None = None
-    has_windows: bool = False
+    moving: tuple[Axis, ...] = ()
     is_2d: bool = False
+
+    @property
+    def has_windows(self) -> bool:
+        """Is B read in windows?"""
+        return bool(self.moving)
 
     @property
     def is_single(self) -> bool:
