@@ -18,7 +18,7 @@ TABLE = Path(__file__).parent / "plans_by_size.txt"
 HEADING = """The plans of float32 nests with AVX-512 (x86_64_v4: 32 KiB of L1 cache, 1 MiB of L2 cache), on one thread unless the nest says otherwise.
 For each nest the planner makes versions in this order; a call takes the first whose condition on the sizes holds.
 """
-CONVOLUTION = Product("f32", 16, (B,), (M,), (Axis("y", "H", "H"), Axis("x", "W", "W")), (K, axis("r", 3), axis("s", 3)), None, "x", True, True)
+CONVOLUTION = Product("f32", 16, (B,), (M,), (Axis("y", "H", "H"), Axis("x", "W", "W")), (K, axis("r", 3), axis("s", 3)), None, "x", (Axis("y", "H", "H"), Axis("x", "W", "W")), True)
 Sizes = tuple[int, ...]
 # The nest, the kind of plans, what the planners see, the machine, the names of the sizes, the sizes.
 NESTS: tuple[tuple[str, NestKind, Any, Machine, str, tuple[Sizes, ...]], ...] = (
