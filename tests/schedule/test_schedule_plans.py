@@ -369,6 +369,17 @@ def test_gradients_of_weights_with_few_taps_have_channels_in_lanes(taps: tuple[i
         assert made.when == ("<=", "8", "N")
 
 
+@pytest.mark.parametrize(("pixels", "blocks"), [(3, (1, 64)), (8, (1, 64)), (28, (0, 32))])
+def test_an_image_of_known_size_with_windows_of_unknown_size_is_no_gradient_of_weights(pixels: int, blocks: tuple[int, int]) -> None:
+    """Loops of the sum around a block, and the block: of channels there."""
+    moving = (axis("p", pixels), axis("q", pixels))
+    found = versions(contractions.PRODUCTS, Product("f32", 8, (), (M,), (N, *moving), (K, Axis("y", "R", "R"), Axis("x", "S", "S")), None, "x",
+                                                    moving, True), V3)
+    plan = found["convolution"].plan
+    assert isinstance(plan, PackedConvolution)
+    assert (plan.outside, plan.depth) == blocks
+
+
 @pytest.mark.parametrize(("kind", "rows", "sums", "columns", "is_tiny"), [
     ("f32", 4, 4, 4, True), ("f32", 8, 8, 8, True), ("f64", 4, 4, 4, True), ("f32", 3, 3, 3, False), ("f32", 3, 3, 4, False), ("f32", 4, 8, 4, False),
     ("f32", 8, 4, 4, False)])

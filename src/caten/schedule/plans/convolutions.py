@@ -44,6 +44,7 @@ FEWEST_REGISTERS = 16           # for two lines of these, and twice as many regi
 COPYING = 1                     # filters that are multiplied while a window is copied, but for the halo of the lines
 ONE_VECTOR = 125                # percent of the time that a pixel takes in a tile of one vector of pixels, not two
 FULL_TILES = 50                 # percent of a tile that taps fill: so that channels in its place take no less time
+MOST_TAPS = 64                  # of weights: more are the pixels of an image, and the windows are not as large
 IMAGE_LINES = 64                # that are packed at once where windows are as large as images
 USUAL_WINDOW = 3                # assumed extent of a window if it is unknown
 
@@ -313,9 +314,10 @@ def _packed_convolution(p: Product, context: PlanContext) -> PackedConvolution:
     rows, depth = value(ROWS, register_rows(context.machine)), value(DEPTH)
     width, columns = value(WIDTH), value(VECTORS) * lanes
     unknown = sum([axis.count is None for axis in window])
-    deep = outer_depth(depth, trip_count_of(window) * USUAL_WINDOW ** unknown)
     if _is_of_images(p):
         deep = IMAGE_LINES if unknown else depth
+    else:
+        deep = outer_depth(depth, trip_count_of(window) * USUAL_WINDOW ** unknown)
     several = len(p.columns) > 1 and columns > width and p.is_2d
     return PackedConvolution(
         rows, columns // width if several else 1, width if several else columns, lanes, deep,
@@ -325,7 +327,8 @@ def _packed_convolution(p: Product, context: PlanContext) -> PackedConvolution:
 
 def _is_of_images(p: Product) -> bool:
     """Are the windows as large as images, and the pixels of the result few: is it the gradient of weights?"""
-    return p.has_windows and all(axis.count is not None for axis in p.moving) and last_unknown(p.sums) > 0
+    return (p.has_windows and all(axis.count is not None for axis in p.moving) and last_unknown(p.sums) > 0
+            and trip_count_of(p.moving) <= MOST_TAPS)
 
 
 def _loops_outside(p: Product) -> int:
