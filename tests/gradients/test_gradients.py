@@ -88,7 +88,8 @@ def test_windows_with_a_step_are_in_phases() -> None:
     made = gradient("return conv2d(x, f, stride=[2, 2], padding=[1, 1])", "x{float}[N C H W]; f{float}[O C 3 3]", wrt=("x",))
     phased, merged = values(made)
     assert phased.startswith("(reduce f32 ((i 2) (j 2) (k N) (l C) (m (floordiv (+ H 1) 2)) (n (floordiv (+ W 1) 2))) ((p O) (q 2) (r 2)) add ")
-    assert "(mod" not in phased
+    divided = set(re.findall(r"\((?:mod|floordiv) \(\+ (\w)", phased))
+    assert divided == {"i", "j", "H", "W"}                           # the remainders themselves, outside of all loops, and extents
     assert merged == "(compute f32 ((i N) (j C) (k H) (l W)) (read v0 (mod k 2) (mod l 2) i j (floordiv k 2) (floordiv l 2)))"
 
 

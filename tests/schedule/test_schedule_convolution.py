@@ -495,3 +495,29 @@ def test_the_pixels_of_a_pointwise_convolution_are_one_loop() -> None:
     after = autoscheduler.schedule(before)
     assert "(fuse j k)" in show(after)
     assert_same(before, after, ((0, 0, 0, 0), (3, 4, 5, 7), (9, 40, 7, 7), (17, 70, 3, 30)))
+
+
+def test_filters_and_not_phases_are_the_rows_of_tiles() -> None:
+    """Y[o a y x] of X[c h w] and F[o c 2*p+a q]: of rows, the longest fill the register tile, wherever they are."""
+    order = {"first": ("o 0 M", "a 0 2"), "last": ("a 0 2", "o 0 M")}
+    heights = {}
+    for name, (one, other) in order.items():
+        text = (f"(for {one} 1 serial (for {other} 1 serial (for c 0 C 1 serial (for y 0 H 1 serial (for x 0 W 1 serial (for p 0 2 1 serial (for q 0 3 1 serial"
+                " (incf (aref Y o a y x) (* (aref X c (+ y p) (+ x q)) (aref F o c (+ (* 2 p) a) q))))))))))")
+        after = scheduled(program(text, """(size M) (size C) (size H) (size W) (buffer X f32 (C (+ H 1) (+ W 2)) (0 1 2) in)
+ (buffer F f32 (M C 4 3) (0 1 2 3) in) (buffer Y f32 (M 2 H W) (0 1 2 3) inout)""", MACHINES["avx2"]))
+        heights[name] = {loop.hi.value for loop in loops_in(after) if loop.mark == "unroll" and loop.name.startswith("o") and isinstance(loop.hi, Const)}
+    assert heights["first"] == heights["last"] == {6}
+
+
+def test_the_taps_of_a_window_as_large_as_an_image_are_sums_along_its_lines() -> None:
+    """W[c k l] of X[c h w] and G[c h w], the gradient of the weights of a depthwise convolution: lanes lie along w."""
+    inside = "(and (and (<= 0 (- (+ k q) 1)) (< (- (+ k q) 1) H)) (and (<= 0 (- (+ l r) 1)) (< (- (+ l r) 1) W)))"
+    text = (f"(for c 0 C 1 serial (for k 0 3 1 serial (for l 0 3 1 serial (for q 0 H 1 serial (for r 0 W 1 serial (if {inside}"
+            " ((incf (aref F c k l) (* (aref X c (- (+ k q) 1) (- (+ l r) 1)) (aref G c q r)))))))))) ")
+    before = program(text, """(size M) (size C) (size H) (size W) (buffer X f32 (C H W) (0 1 2) in) (buffer G f32 (C H W) (0 1 2) in)
+ (buffer F f32 (C 3 3) (0 1 2) inout)""", MACHINES["avx2"])
+    after = scheduled(before)
+    along = {n.buffer for n in after.unique() if isinstance(n, Vref)}
+    assert {"X", "G"} <= along
+    assert_same(before, after, ((1, 0, 0, 0), (1, 1, 1, 1), (1, 3, 5, 4), (1, 2, 3, 17), (1, 1, 9, 40)))

@@ -73,6 +73,32 @@ def test_a_small_remainder_that_chooses_an_element_at_the_quotient_becomes_a_loo
     assert [step for step in scheduled(before) if step.startswith("unf")] == steps
 
 
+@pytest.mark.parametrize(("value", "steps"), [
+    ("(aref x (mod i 2) j (floordiv i 2))", ["unfuse i 2"]),
+    ("(max (aref x (mod i 2) j (floordiv i 2)) 0.0)", ["unfuse i 2"]),
+    ("(tanh (aref x (mod i 2) j (floordiv i 2)))", []),                              # in vectors
+    ("(aref x (floordiv i 4) j (mod i 4))", [])])                                    # rows next to each other
+def test_elements_of_rows_that_alternate_are_loops_over_rows(value: str, steps: list[str]) -> None:
+    shape = "M N 4" if "4" in value else "2 N (* 2 M)"
+    before = program(f"(for j 0 N 1 serial (for i 0 (* 4 M) 1 serial (setf (aref y j i) {value})))",
+                     f"(size M) (size N) (size K) (buffer x f32 ({shape}) (0 1 2) in) (buffer y f32 (N (* 4 M)) (0 1) out)", AVX512)
+    assert [step for step in scheduled(before) if step.startswith("unf")] == steps
+
+
+@pytest.mark.parametrize(("count", "group"), [("32", "8"), ("(* 4 M)", "4"), ("(* 8 M)", "M")])
+def test_the_elements_of_groups_are_a_batch_of_products(count: str, group: str) -> None:
+    """y[i] += x[c * (i / c) + p] · w[i mod c, p]: a grouped product, however long the groups are."""
+    text = (f"(for i 0 {count} 1 serial (for j 0 N 1 serial (for p 0 {group} 1 serial "
+            f"(incf (aref y i j) (* (aref x (+ (* {group} (floordiv i {group})) p) j) (aref w (mod i {group}) p))))))")
+    arrays = (f"(size M) (size N) (size K) (buffer x f32 ({count} N) (0 1) in) (buffer w f32 ({group} {group}) (0 1) in) "
+              f"(buffer y f32 ({count} N) (0 1) inout)")
+    steps = scheduled(program(text, arrays, AVX512))
+    assert f"unfuse i {group}" in steps
+    assert any(step.startswith("stage") and " x " in step for step in steps)        # packed, as in a batch of products
+    other = text.replace(f"(+ (* {group} (floordiv i {group})) p)", "i")            # each element by itself
+    assert not any(step.startswith("unfuse") for step in scheduled_only(program(other, arrays, AVX512)))
+
+
 def test_quotients_by_constants_and_outside_of_a_long_loop_stay() -> None:
     three = "(for i 0 (* 3 M) 1 serial (setf (aref y i) (aref x (floordiv i 3))))"
     steps = scheduled(program(three, "(size M) (size N) (size K) (buffer x f32 (M) (0) in) (buffer y f32 ((* 3 M)) (0) out)", AVX512))

@@ -45,6 +45,11 @@ CASES = {
         " (for i_2 0 M 1 serial (for j_2 0 N 1 serial (for p 0 K 1 serial (incf (aref t i_2 j_2) (* (aref A i_2 p) (aref B p j_2))))))"
         " (for i_3 0 M 1 serial (for j_3 0 N 1 serial (for p_2 0 N 1 serial (incf (aref C i_3 j_3) (* (aref t i_3 p_2) (* (aref x p_2) (aref x j_3)))))))",
         ["v0 | v1: a contraction is not computed again, and shares a kernel with its epilogue only"]),
+    "windows of unknown length, and a sum of each row": (
+        "(local t f32 (M N) scratch) (for i 0 M 1 serial (for j 0 N 1 serial (setf (aref t i j) 0.0)))"
+        " (for i_2 0 M 1 serial (for j_2 0 N 1 serial (for p 0 N 1 serial (if (< (+ j_2 p) K) ((incf (aref t i_2 j_2) (* (aref A i_2 (+ j_2 p)) (aref C i_2 p))))))))"
+        f" (for i_3 0 M 1 serial {SUM.format(s='m', p='j_3', n='N', e='(aref t i_3 j_3)')} (for a 0 N 1 serial (setf (aref C i_3 a) (aref m))))",
+        ["v0 | v1: a sum of products over a window of unknown extent shares all of its loops or none"]),
     "all elements": (PROGRAMS["the mean of all elements"][0], ["v0 | v1: a value without axes has no outer loop to share"]),
     "a nest": (PROGRAMS["a nest between maps"][0],
                ["v0 | v1: a nest is a kernel by itself", "v1 | v2: a nest is a kernel by itself"]),

@@ -21,7 +21,6 @@ al., Getting to the Point: Index Sets and Parallelism-Preserving Autodiff (2021)
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
 
 from ..core.dtypes import computed, is_complex, is_float
 from ..core.expr import TRUE, Expr, Op, Var, index, number
@@ -30,7 +29,9 @@ from ..core.program import Scalar
 from ..core.unique_names import Names
 from ..loop.affine import canonical
 from ..loop.context import Context
-from ..loop.simplify import simplify
+from ..tensor.conditional_values import both
+from ..tensor.gathering import Gathering
+from ..tensor.index_inversion import within
 from ..tensor.values import (
     Axis,
     Compute,
@@ -54,9 +55,7 @@ from ..tensor.values import (
     types_of,
 )
 from .cancelling import cancelling_maxima
-from .formula_adjoints import Leaf, NotDifferentiable, both, holds_bits, times, under, weights, wide
-from .index_inversion import inverse, within
-from .phases import in_phases
+from .formula_adjoints import Leaf, NotDifferentiable, holds_bits, times, weights, wide
 from .recurrences import Recurrence, recurrence_of
 
 OTHER = {"up": "down", "down": "up"}
@@ -77,6 +76,7 @@ class Gradients:
         self.depends = set(wanted)                          # what depends on one of the wanted, smoothly
         self.parts: dict[str, list[str]] = {}               # the summands of the gradient of each
         self.order: list[Define] = []
+        self.gathering = Gathering(self.table.axis_names, self.context, self.define)
 
     def define(self, value: Value) -> str:
         """A value that the gradients are made of."""
@@ -187,15 +187,7 @@ class Gradients:
         dtype = computed(leaf.dtype)
         at = leaf.index if isinstance(leaf, Read) else ()
         element = self.axes(name)
-        phased = in_phases(at, axes, element)
-        if phased is not None:
-            places = self.table.axis_names.axes(phased.extents)
-            total = self.gathered(phased.at, phased.axes, places, both(_all(phased.conds), substitute(
-                cond, phased.replaced)), substitute(weight, phased.replaced), dtype, phased.inside(places, element))
-            if total is not None:
-                self.seed(name, self.define(Compute(dtype, element, self.read(total, phased.back))))
-                return
-        total = self.gathered(at, axes, element, cond, weight, dtype)
+        total = self.gathering.total(at, axes, element, cond, weight, dtype)
         if total is None:
             zeros = self.define(Compute(dtype, element, number(0.0, dtype)))
             shape = self.shapes.get(name, ())
@@ -205,41 +197,6 @@ class Gradients:
                                                 both(cond, inside), weight)))
             return
         self.seed(name, total)
-
-    def gathered(self, at: Sequence[Expr], axes: Sequence[Axis], element: Sequence[Axis], cond: Expr, weight: Expr,
-                 dtype: str, inside: Mapping[Expr, tuple[Expr, Expr]] = MappingProxyType({})) -> str | None:
-        """The value over `element` of what the elements over axes that read it at an index give to each; None where the
-        index has no inverse. `inside`: what holds of the elements that anybody reads, each with the two variables that
-        are in it."""
-        own = [Axis(f"({a.name})", a.extent) for a in element]        # those of the readers have the same names
-        found = inverse(at, axes, own, self.context)
-        if found is None:
-            return None
-        names = {o.var: a.var for o, a in zip(own, element, strict=True)}
-        over = self.table.axis_names.over([a.extent for a in found.free])
-        names |= {a.var: p.var for a, p in zip(found.free, over, strict=True)}
-        solved = {v: substitute(e, names) for v, e in found.solved.items()} | {
-            a.var: names[a.var] for a in found.free}
-        context = within((*element, *over), self.context)
-        weight = simplify(_at_indices(weight, solved), context)
-        known = context
-        for fact, pair in inside.items():                   # but an array that is read there ends there, too
-            if not any(all(v.name in i.variables for v in pair if isinstance(v, Var))
-                       for r in reads_of(weight) + reads_of(cond) for i in r.index):
-                known = known.given(fact)
-        cond = simplify(_at_indices(cond, solved), known)
-        inner, outer = _apart([substitute(c, names) for c in found.conds], {a.name for a in element},
-                              cond.variables | weight.variables)
-        cond = both(inner, cond)
-        if not over:
-            return self.define(Compute(dtype, tuple(element), under(both(outer, cond), weight)))
-        used = [a for a in element if a.name in cond.variables | weight.variables]
-        kept = self.table.axis_names.axes([a.extent for a in used])
-        axes_of = {a.var: k.var for a, k in zip(used, kept, strict=True)}
-        total = self.define(Reduce(dtype, kept, over, "add", substitute(cond, axes_of), substitute(weight, axes_of)))
-        if len(used) < len(element) or outer is not TRUE:
-            total = self.define(Compute(dtype, tuple(element), under(outer, self.read(total, _at(used)))))
-        return total
 
     # extremes and products
 
@@ -355,42 +312,8 @@ class Gradients:
         return Op("where", (exists, read, number(otherwise, read.dtype)))
 
 
-def _apart(conds: Sequence[Expr], axes: set[str], used: frozenset[str]) -> tuple[Expr, Expr]:
-    """Conditions that are needed where something is evaluated that uses these names, and those that are not: they have
-    none of these axes."""
-    inner: Expr = TRUE
-    outer: Expr = TRUE
-    left, names = list(conds), used & axes
-    while met := [c for c in left if not names.isdisjoint(c.variables) or not c.variables & axes]:
-        for c in met:
-            inner, names = both(inner, c), names | (c.variables & axes)
-            left.remove(c)
-    for c in left:
-        outer = both(outer, c)
-    return inner, outer
-
-
-def _all(conds: Sequence[Expr]) -> Expr:
-    made: Expr = TRUE
-    for c in conds:
-        made = both(made, c)
-    return made
-
-
 def _at(axes: Sequence[Axis]) -> tuple[Expr, ...]:
     return tuple([a.var for a in axes])
-
-
-def _at_indices(e: Expr, solved: Mapping[Expr, Expr]) -> Expr:
-    """An expression with other indices, in canonical form."""
-    memo: dict[Expr, Expr] = dict(solved)
-
-    def go(n: Expr) -> Expr:
-        if n not in memo:
-            new: Expr = n.map(go)
-            memo[n] = canonical(new) if new.dtype == "i64" and new is not n else new
-        return memo[n]
-    return go(e)
 
 
 def _unchecked(e: Expr) -> Expr:

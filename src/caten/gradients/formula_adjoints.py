@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 
 from ..core.derivatives import derivative
 from ..core.dtypes import computed, is_complex, is_float
-from ..core.expr import FALSE, TRUE, Bitcast, Cast, Const, Expr, Op, Var, number
+from ..core.expr import TRUE, Bitcast, Cast, Const, Expr, Op, Var, number
 from ..core.node import Node, kept
-from ..tensor.values import Pieces, Read, reads_of
+from ..tensor.conditional_values import both, either, under
+from ..tensor.values import Pieces, Read
 
 STEPS = frozenset(("floordiv", "truncdiv", "floor", "ceil", "trunc", "round", "sign"))      # constant between jumps
 Leaf = Read | Var
@@ -45,8 +46,8 @@ def weights(e: Expr, seed: Expr, is_wanted: Callable[[Leaf], bool]) -> Weights:
         if isinstance(part, Read | Var):
             found[part] = guard, weight
             continue
-        for operand, under, factor in _operands(part, depends):
-            more = both(guard, under), times(weight, factor) if factor is not None else _cast(
+        for operand, cond, factor in _operands(part, depends):
+            more = both(guard, cond), times(weight, factor) if factor is not None else _cast(
                 weight, computed(operand.dtype))
             weight_of[operand] = _sum(weight_of[operand], more) if operand in weight_of else more
     return found
@@ -148,25 +149,6 @@ def _sum(a: tuple[Expr, Expr], b: tuple[Expr, Expr]) -> tuple[Expr, Expr]:
     if a[0] is b[0]:
         return a[0], plus(a[1], b[1])
     return either(a[0], b[0]), plus(under(*a), under(*b))
-
-
-def under(cond: Expr, e: Expr) -> Expr:
-    """The expression where a condition holds; else 0."""
-    return e if cond is TRUE else Op("where", (cond, e, number(0.0, e.dtype)))
-
-
-def both(a: Expr, b: Expr) -> Expr:
-    """Do both conditions hold? The second is evaluated only where the first does."""
-    if a is TRUE or a is b:
-        return b
-    if b is TRUE or a is FALSE:
-        return a
-    return Op("where", (a, b, FALSE)) if reads_of(b) else Op("and", (a, b))
-
-
-def either(a: Expr, b: Expr) -> Expr:
-    """Does one of two conditions hold?"""
-    return TRUE if TRUE in (a, b) else a if a is b else Op("where", (a, TRUE, b))
 
 
 def one(dtype: str) -> Const:

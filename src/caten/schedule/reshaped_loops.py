@@ -14,8 +14,9 @@ from functools import partial
 from ..core.expr import Const, Expr, Op, Var
 from ..core.text import form_of
 from ..loop.affine import linear
+from ..loop.effects import loop_names
 from ..loop.statements import Aref, For, LoopProgram
-from .analysis.classify import chain_of, outermost
+from .analysis.classify import chain_of, is_compute_bound, outermost
 from .analysis.loop_queries import outside_indices
 from .draft import Draft
 from .step_results import Split
@@ -77,12 +78,31 @@ def _candidates(program: LoopProgram) -> Iterator[tuple[For, Expr]]:
     outside of them cost little."""
     for kernel in program.kernels:
         for nest in outermost(kernel.body):
+            yield from _of_groups(nest)
             for loop in _innermost(nest):
                 divisors = dict.fromkeys([by for node in loop.unique() for by in _divisor(node, loop)])
-                divisors |= dict.fromkeys(_chosen_by(loop))
+                divisors |= dict.fromkeys([*_chosen_by(loop), *_interleaved(loop)])
                 for count in sorted(divisors, key=lambda size: linear(size).degree):
                     if linear(loop.hi).quotient(linear(count)) is not None:
                         yield loop, count
+
+
+def _of_groups(nest: For) -> Iterator[tuple[For, Expr]]:
+    """Loops over elements of groups, of which an inner loop visits others, b[c * (i / c) + p]: as a batch of products
+    (grouped convolutions)."""
+    for loop in chain_of(nest).loops:
+        var = Var(loop.name, "i64")
+        inner = {Var(name, "i64") for name in loop_names(loop)} - {var}
+        for ref in loop.unique():
+            for place in ref.index if isinstance(ref, Aref) else ():
+                terms = linear(place).terms
+                if not any(product[0] in inner for product in terms if len(product) == 1):
+                    continue
+                for atom in [n for product in terms for n in product]:
+                    match atom:
+                        case Op(fn="floordiv", args=(by_whom, by)) if by_whom is var and (
+                                linear(loop.hi).quotient(linear(by)) is not None):
+                            yield loop, by
 
 
 def _innermost(nest: For) -> Iterator[For]:
@@ -115,6 +135,20 @@ def _chosen_by(loop: For) -> list[Expr]:
                  and q.fn == "floordiv" and isinstance(q.args[1], Const) and times % q.args[1].value}
     return [n.args[1] for n in remainders if n.args in quotients and _is_shifted(n.args[0], loop)
             and isinstance(n.args[1], Const) and 2 <= n.args[1].value <= MOST_CHOICES]
+
+
+def _interleaved(loop: For) -> list[Expr]:
+    """The small constants by which elements of several rows of an array alternate, x[i mod 2, i / 2]; none where each
+    element takes an elementary function, which is computed in vectors along i."""
+    found: list[Expr] = []
+    if is_compute_bound(loop.body):
+        return found
+    for ref in loop.unique():
+        match ref:
+            case Aref(index=(*others, Op(fn="floordiv", args=(Var(name=name), Const(value=count) as by) as of))) if (
+                    name == loop.name and 2 <= count <= MOST_CHOICES and Op("mod", of) in others):
+                found.append(by)
+    return found
 
 
 def _is_shifted(e: Expr, loop: For) -> bool:

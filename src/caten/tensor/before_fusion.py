@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from .bounded_exponents import with_bounded_exponents
+from .gathered_scatters import with_gathered_scatters
 from .joined_checks import with_joined_checks
 from .late_division import divided_late
 from .values import TensorProgram
@@ -9,4 +10,4 @@ from .values import TensorProgram
 
 def ready_for_fusion(program: TensorProgram) -> TensorProgram:
     """The program whose values the kernels compute. One that has its kernels already stays as it is."""
-    return with_joined_checks(with_bounded_exponents(divided_late(program)))
+    return with_joined_checks(with_bounded_exponents(divided_late(with_gathered_scatters(program))))

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..core.expr import Const, Expr, Op, Var
-from ..core.node import kept
+from ..core.node import Node, kept
 from ..core.program import Target
 from ..core.scalars import COMPARISONS
 from . import boundaries as why
@@ -192,14 +192,47 @@ def is_product(value: Value) -> bool:
     return a != b
 
 
+@kept
+def has_window(value: Value) -> bool:
+    """Is it a sum of products over a window of unknown extent along its last axis, as a depthwise convolution is? Its
+    vectors lie along this axis, however long the window is."""
+    if not isinstance(value, Reduce) or not value.axes or not is_product(value):
+        return False
+    window = {a.name for a in value.over if not isinstance(a.extent, Const)}
+    return any(r.index and value.axes[-1].name in r.index[-1].variables and not window.isdisjoint(r.index[-1].variables)
+               for r in reads_of(value))
+
+
 def axes_of_factors(value: Value) -> tuple[frozenset[str], frozenset[str]]:
-    """The axes of a sum of products along which its two factors vary; none if it is no such sum."""
+    """The axes of a sum of products along which its two factors vary; none if it is no such sum. An axis over the
+    elements of groups is two: that of the groups (i / n), and that within each (i mod n)."""
     match value:
         case Reduce(fn="add", expr=Op("mul", (a, b))):
             axes = {x.name for x in value.axes}
-            of_a, of_b = (frozenset([n.name for n in e.unique() if isinstance(n, Var)]) & axes for e in (a, b))
+            of_a, of_b = _axes_within(a, axes), _axes_within(b, axes)
             return of_a, of_b
     return frozenset(), frozenset()
+
+
+def _axes_within(factor: Expr, axes: set[str]) -> frozenset[str]:
+    found: set[str] = set()
+    seen: set[Node] = set()
+    todo: list[Node] = [factor]
+    while todo:
+        e = todo.pop()
+        match e:
+            case Op(fn="floordiv", args=(Var() as axis, Const(1))):
+                todo.append(axis)
+            case Op(fn="mod", args=(Var(), Const(1))):
+                pass
+            case Op(fn="floordiv" | "mod" as fn, args=(Var(name=name), by)) if name in axes and not by.variables & axes:
+                found.add(f"{name} {fn}")
+            case Var(name=name) if name in axes:
+                found |= {f"{name} floordiv", f"{name} mod"}
+            case _:
+                todo += [child for child in e.children if child not in seen]
+                seen.update(e.children)
+    return frozenset(found)
 
 
 def axis_of_rows(members: Sequence[Member]) -> int | None:
@@ -456,6 +489,8 @@ class _Sweep:
             return why.ONE_VALUE
         if len(set(own.values())) != len(own):
             return why.DIAGONAL
+        if not asked and any(has_window(v) and len(own) < len(v.axes) for v in (value, *map(self.reader, g.outer))):
+            return why.WINDOW
         reason = None if asked else self.why_not_worth(name, value, g, own)
         if reason is not None:
             return reason

@@ -1,7 +1,7 @@
 """Recognition of what a nest computes, by which loops occur in which accesses: contraction, reduction or map."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ...core.expr import Const, Expr, Op
@@ -11,6 +11,8 @@ from ...loop.accesses import conjuncts, stride_in
 from ...loop.statements import Aref, For, If, Incf, Local, LoopProgram, Setf, Stmt, statements_in
 from ...mathematics.elementary.elementary_table import FORMS
 from .loop_queries import mentions, trip_count
+
+TILE_ROWS = 6                   # of a low register tile: where the innermost rows are fewer, the most are inside
 
 
 @frozen
@@ -33,8 +35,9 @@ class Chain:
 @frozen
 class Contraction:
     """C[batch, rows, columns] += A[batch, rows, sums] · B[batch, sums, columns]. Each field lists loops in their
-    present order, but in `sums` those in which windows of B move come behind others, and constant ones last. C is
-    contiguous in the last loop of `columns`."""
+    present order, but the last of `rows` is the longest where it would not fill a register tile, and in `sums` those in
+    which windows of B move come behind others, and constant ones last. C is contiguous in the last loop of
+    `columns`."""
 
     out: Aref
     left: Aref
@@ -129,10 +132,22 @@ def contraction(program: LoopProgram, chain: Chain) -> Contraction | None:
     if not all(any(not mentions(cond, hidden) for hidden in (one, other)) for cond in conds):
         return None
     other = (*[n for n in other if n != contiguous], contiguous)
-    constant = {loop.name for loop in chain.loops if trip_count(loop) is not None}
+    counts = {loop.name: trip_count(loop) for loop in chain.loops}
+    one = _longest_last(one, counts)
+    constant = {name for name, count in counts.items() if count is not None}
     windows = {n for n in sums if any(mentions(i, (n,)) and mentions(i, other) for i in right.index)}
     sums = tuple(sorted(sums, key=lambda n: (n in constant, n in windows)))
     return Contraction(out, left, right, batch, one, other, sums)
+
+
+def _longest_last(names: tuple[str, ...], counts: Mapping[str, int | None]) -> tuple[str, ...]:
+    """Rows with a loop last that fills the height of a register tile, if one does: phases of windows with a step, which
+    are two, are outside of the filters."""
+    last = counts[names[-1]]
+    if last is None or last >= TILE_ROWS:
+        return names
+    best = max(names, key=lambda n: (counts[n] is None, counts[n] or 0, names.index(n)))
+    return (*[n for n in names if n != best], best)
 
 
 def operands(product: Op, names: tuple[str, ...]) -> list[Aref]:
@@ -190,10 +205,14 @@ def is_compute_bound(stmts: tuple[Stmt, ...]) -> bool:
 
 
 def reduces_contiguously(program: LoopProgram, chain: Chain, total: Reduction) -> bool:
-    """Is a load contiguous in a summed loop, and none in a kept one?"""
+    """Is a load contiguous in a summed loop, and none in a kept one? Not counting a kept loop that fills no vector: the
+    taps of a window as large as an image."""
     reads = {n: None for s in chain.body for n in s.unique() if isinstance(n, Aref) and n is not total.out}
+    counts = {loop.name: trip_count(loop) for loop in chain.loops}
+    long = all(counts[name] is None for name in total.summed[-1:])
+    kept = tuple([name for name in total.kept if not (long and (counts[name] or TILE_ROWS) < TILE_ROWS)])
     return (any(contiguous_loop(program, ref, total.summed) is not None for ref in reads)
-            and all(contiguous_loop(program, ref, total.kept) is None for ref in reads))
+            and all(contiguous_loop(program, ref, kept) is None for ref in reads))
 
 
 def fastest_axis(program: LoopProgram, ref: Aref) -> int | None:

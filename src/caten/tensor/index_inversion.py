@@ -25,7 +25,7 @@ from ..loop.affine import Linear, canonical, expression, linear
 from ..loop.context import Context
 from ..loop.simplify import simplify
 from ..loop.statements import For
-from ..tensor.values import Axis, reads_of
+from .values import Axis, reads_of
 
 ZERO = index(0)
 LONG = 1 << 62
@@ -56,8 +56,8 @@ class _Unsolved(Exception):
 
 class _Solving:
     def __init__(self, axes: Sequence[Axis], element: Sequence[Axis], context: Context) -> None:
-        self.axes = {a.var: a for a in axes if not _is_one(a.extent)}
-        self.ones: dict[Expr, Expr] = {a.var: ZERO for a in axes if _is_one(a.extent)}
+        self.axes = {a.var: a for a in axes if not is_one(a.extent)}
+        self.ones: dict[Expr, Expr] = {a.var: ZERO for a in axes if is_one(a.extent)}
         self.element = element
         self.context, self.among = within(element, context), within(axes, context)
         self.solved: dict[Expr, Expr] = {}
@@ -66,7 +66,7 @@ class _Solving:
 
     def inverse(self, read: Sequence[Expr]) -> Inverse:
         """The equations, the simplest first."""
-        todo: list[tuple[Expr, Expr]] = [(canonical(substitute(e, self.ones)), ZERO if _is_one(b.extent) else b.var)
+        todo: list[tuple[Expr, Expr]] = [(canonical(substitute(e, self.ones)), ZERO if is_one(b.extent) else b.var)
                                          for e, b in zip(read, self.element, strict=True)]
         if any(reads_of(e) for e, _ in todo):
             raise _Unsolved
@@ -128,8 +128,8 @@ class _Solving:
                 raise _Unsolved                              # products of axes, or an axis within a quotient
             rest = rest - c.times(linear(v))
         target = linear(b) - rest
-        if len(open_) > 1 and (digits := self.digits(parts)):
-            self.as_digits(digits, target)
+        if len(open_) > 1 and (found := digits(parts, self.axes)):
+            self.as_digits(found, target)
             return
         axis, step = self.to_solve(parts)
         others = target
@@ -156,20 +156,6 @@ class _Solving:
             raise _Unsolved
         axis = min(best)[3]
         return axis, parts[axis].constant
-
-    def digits(self, parts: Mapping[Var, Linear]) -> list[tuple[Var, Linear]]:
-        """The axes and their strides, the greatest first, if each stride is the next one times its extent, and the last
-        one is 1; else none."""
-        left = dict(parts)
-        found: list[tuple[Var, Linear]] = []
-        stride = linear(index(1))
-        while left:
-            axis = next((v for v, c in left.items() if c == stride), None)
-            if axis is None:
-                return []
-            found.append((axis, left.pop(axis)))
-            stride = stride.times(linear(self.axes[axis].extent))
-        return found[::-1]
 
     def as_digits(self, digits: Sequence[tuple[Var, Linear]], target: Linear) -> None:
         """Σ stride · axis = target, by quotients and remainders."""
@@ -254,6 +240,21 @@ class _Solving:
         return False
 
 
+def digits(parts: Mapping[Var, Linear], axes: Mapping[Var, Axis]) -> list[tuple[Var, Linear]]:
+    """The axes and their strides, the greatest first, if each stride is the next one times its extent, and the last
+    one is 1; else none."""
+    left = dict(parts)
+    found: list[tuple[Var, Linear]] = []
+    stride = linear(index(1))
+    while left:
+        axis = next((v for v, c in left.items() if c == stride), None)
+        if axis is None:
+            return []
+        found.append((axis, left.pop(axis)))
+        stride = stride.times(linear(axes[axis].extent))
+    return found[::-1]
+
+
 def _in_range(value: Expr, extent: Expr) -> Iterator[Expr]:
     yield Op("le", (ZERO, value))
     yield Op("lt", (value, extent))
@@ -266,7 +267,8 @@ def within(axes: Sequence[Axis], context: Context) -> Context:
     return context
 
 
-def _is_one(e: Expr) -> bool:
+def is_one(e: Expr) -> bool:
+    """Is an extent 1 in each call?"""
     return isinstance(e, Const) and e.value == 1
 
 
