@@ -134,3 +134,58 @@ def test_an_output_keeps_its_order() -> None:
                    "(dotimes (j N) (dotimes (i M) (incf (aref V j) (* (aref s i) (aref t i j)))))")
     assert found[0].startswith("(define v0 (compute f32 ((i M) (j N))")
     assert not any("(read v0 j i)" in d for d in found)
+
+
+ORDERS = [("P 4 8", "p a b"), ("4 8 P", "a b p"), ("8 P 4", "b p a")]
+
+
+def of_three(declared: str, index: str) -> str:
+    """exp of X[b, p, a], stored in another order."""
+    return f"(array t float ({declared})) (dotimes (p P) (dotimes (a 4) (dotimes (b 8) (setf (aref t {index}) (exp (aref X b p a))))))"
+
+
+def placed(index: str, **by: str) -> str:
+    return " ".join([by[name] for name in index.split()])
+
+
+@pytest.mark.parametrize(("declared", "index"), ORDERS)
+def test_parts_of_the_columns_have_the_order_of_the_columns(declared: str, index: str) -> None:
+    """As in the gradient of weights whose columns are heads and their elements."""
+    t = placed(index, p="p", a="(floordiv j 8)", b="(mod j 8)")
+    found = values('"X{float}[8 P 4]", "A{float}[P M]"', '"Y{float}[M 32]"', of_three(declared, index),
+                   f"(dotimes (i M) (dotimes (j 32) (setf (aref Y i j) 0.0) (dotimes (p P) (incf (aref Y i j) (* (aref A p i) (aref t {t}))))))")
+    assert found[0].startswith("(define v0 (compute f32 ((i P) (j 4) (k 8))")
+
+
+@pytest.mark.parametrize(("declared", "index"), ORDERS)
+def test_parts_of_a_sum_have_the_order_of_the_sum(declared: str, index: str) -> None:
+    t = placed(index, p="i", a="(floordiv q 8)", b="(mod q 8)")
+    found = values('"X{float}[8 P 4]", "W{float}[32 N]"', '"Y{float}[P N]"', of_three(declared, index),
+                   f"(dotimes (i P) (dotimes (j N) (setf (aref Y i j) 0.0) (dotimes (q 32) (incf (aref Y i j) (* (aref t {t}) (aref W q j))))))")
+    assert found[0].startswith("(define v0 (compute f32 ((i P) (j 4) (k 8))")
+
+
+@pytest.mark.parametrize(("declared", "index"), [("32 K", "r p"), ("K 32", "p r")])
+def test_an_index_of_two_axes_is_one_of_rows(declared: str, index: str) -> None:
+    """The logits of a batch of sequences as rows: one product sums their columns, one their rows."""
+    made = f"(array t float ({declared})) (dotimes (r 32) (dotimes (p K) (setf (aref t {index}) (exp (aref X {{}})))))"
+    rows = "(dotimes (b 4) (dotimes (s 8) (dotimes (j N) (setf (aref Y b s j) 0.0)" \
+           f"(dotimes (p K) (incf (aref Y b s j) (* (aref t {placed(index, r='(+ (* 8 b) s)', p='p')}) (aref W p j)))))))"
+    sums = "(dotimes (p K) (dotimes (j N) (setf (aref Z p j) 0.0)" \
+           f"(dotimes (r 32) (incf (aref Z p j) (* (aref t {placed(index, r='r', p='p')}) (aref V r j))))))"
+    one = values('"X{float}[K 32]", "W{float}[K N]"', '"Y{float}[4 8 N]"', made.format("p r"), rows)
+    both = values('"X{float}[32 K]", "W{float}[K N]", "V{float}[32 N]"', '"Y{float}[4 8 N]", "Z{float}[K N]"', made.format("r p"), rows, sums)
+    assert one[0].startswith("(define v0 (compute f32 ((i 32) (j K))")
+    assert both[0].startswith("(define v0 (compute f32 ((i 32) (j K))")
+
+
+@pytest.mark.parametrize(("declared", "index"), ORDERS)
+def test_products_that_disagree(declared: str, index: str) -> None:
+    """One product has the heads as its sums, one as its rows: the order with the last axis of the array that is read, where heads are not together."""
+    t = placed(index, p="i", a="(floordiv q 8)", b="(mod q 8)")
+    u = placed(index, p="p", a="(floordiv i 8)", b="(mod i 8)")
+    found = values('"X{float}[4 P 8]", "W{float}[32 N]", "V{float}[P N]"', '"Y{float}[P N]", "Z{float}[32 N]"',
+                   of_three(declared, index).replace("(aref X b p a)", "(aref X a p b)"),
+                   f"(dotimes (i P) (dotimes (j N) (setf (aref Y i j) 0.0) (dotimes (q 32) (incf (aref Y i j) (* (aref t {t}) (aref W q j))))))",
+                   f"(dotimes (i 32) (dotimes (j N) (setf (aref Z i j) 0.0) (dotimes (p P) (incf (aref Z i j) (* (aref t {u}) (aref V p j))))))")
+    assert found[0].startswith("(define v0 (compute f32 ((i P) (j 4) (k 8))")

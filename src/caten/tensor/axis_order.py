@@ -8,13 +8,14 @@
 A scalar that is accumulated has no order of axes, only the loops around it; an array between two nests has the order in
 which it happens to be declared. What no map reads, or maps read in several orders, has the order of an operand of the
 contractions that read it: rows and then sums, or sums and then columns. What is no such operand, or several, has the
-order in which its own formula reads arrays. An output, what is copied to one, and what a nest reads stay as they are.
+order in which its own formula reads arrays; or, if no contraction wants that, the one with the same last axis that they
+want. An output, what is copied to one, and what a nest reads stay as they are.
 """
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 
-from ..core.expr import Expr, Var
+from ..core.expr import Const, Expr, Op, Var
 from ..core.node import substitute
 from ..core.program import InOrder
 from .index_maps import is_identity, with_reads
@@ -34,7 +35,9 @@ def with_ordered_axes(program: TensorProgram, fixed: frozenset[str]) -> TensorPr
     orders: dict[str, tuple[int, ...]] = {}
     for d in reversed(definitions):                          # readers first: their own axes have their order
         if isinstance(d.value, Reduce | Compute) and d.name not in opaque:
-            wanted = [w for by in (found, operands) if len(w := by.get(d.name, set()) - {()}) == 1]
+            by_operands = operands.get(d.name, set()) - {()}
+            alike = {w for w in by_operands if w[-1] == own[d.name][-1]} if own[d.name] not in by_operands else set()
+            wanted = [w for w in (found.get(d.name, set()) - {()}, by_operands, alike) if len(w) == 1]
             order = next(iter(wanted[0])) if wanted else own[d.name]
             if order != tuple(range(len(d.value.axes))):
                 orders[d.name] = order
@@ -134,26 +137,47 @@ def _order_of_operand(read: Read, axes: Sequence[Axis], batch: Container[str], o
                       own: tuple[int, ...]) -> tuple[int, ...]:
     """The axes of an operand of a contraction: those of the batch, which all operands have, and of the rows, the sums,
     and those of the columns: the last axes of the contraction, if the operand has them. Sums are in the order `own`.
-    (): it is no operand, but all that a sum of rows or columns reads, or the columns are a batch."""
+    An index may be a part of an axis (`(mod j 8)`), and parts have the order of the axis; or an index may be of several
+    axes (`(+ (* 8 i) j)`), and counts as the last of them. (): it is no operand, but all that a sum of rows or columns
+    reads, or the columns are a batch."""
     if not axes or axes[-1].name in batch:
         return ()
     place, sums = {a.name: n for n, a in enumerate(axes)}, {a.name for a in over}
     at: list[int | None] = []                                           # of each index; None: a sum
-    for i in read.index:
-        names = _variables(i)
-        places = [place[name] for name in names if name in place]
-        if len(places) > 1 or (not places and not sums.intersection(names)):
+    parts = [(tuple(dict.fromkeys(_variables(i))), _step(i)) for i in read.index]
+    present = set[int]()
+    for n, (names, step) in enumerate(parts):
+        places = sorted([place[name] for name in names if name in place])
+        if (not places and not sums.intersection(names)) or (len(places) > 1 and len(places) < len(names)):
             return ()
-        at.append(places[0] if places else None)
-    present = {n for n in at if n is not None}
-    if len(present) < len([n for n in at if n is not None]) or None not in at or len(present) == len(axes):
+        if not present.isdisjoint(places) and (step is None or any(
+                set(names) & set(other) and (other != names or k in (None, step)) for other, k in parts[:n])):
+            return ()
+        at.append(places[-1] if places else None)
+        present.update(places)
+    if None not in at or len(present) == len(axes):
         return ()
     columns = next(n for n in reversed(range(len(axes) + 1)) if n - 1 not in present or axes[n - 1].name in batch)
 
-    def rank(n: int) -> tuple[int, int]:
-        p = at[n]
-        return (2, own.index(n)) if p is None else (3 if p >= columns else 0 if axes[p].name in batch else 1, p)
+    def rank(n: int) -> tuple[int, int, int]:
+        p, (names, step) = at[n], parts[n]
+        if p is not None:
+            return 3 if p >= columns else 0 if axes[p].name in batch else 1, p, -(step or 0)
+        same = [m for m, (other, k) in enumerate(parts) if other == names and None not in (k, step)]
+        return 2, min([own.index(m) for m in (n, *same)]), -(step or 0)
     return tuple(sorted(range(len(at)), key=rank))
+
+
+def _step(index: Expr) -> int | None:
+    """How far a variable goes until this part of it changes: 32 for `(mod (floordiv j 32) 3)`; None: no such part."""
+    match index:
+        case Var():
+            return 1
+        case Op(fn="floordiv", args=(part, Const(value=int(count)))):
+            return None if (step := _step(part)) is None else step * count
+        case Op(fn="mod", args=(part, Const())):
+            return _step(part)
+    return None
 
 
 def _permuted(value: object, order: tuple[int, ...]) -> Reduce | Compute:
