@@ -94,6 +94,34 @@ def test_versions_of_a_long_kernel_are_functions_of_their_own(tmp_path: Path) ->
         np.testing.assert_allclose(parted(a, b, c.copy()), a @ b + c, rtol=1e-4, atol=1e-4)
 
 
+PRODUCTS = """[composite]
+name = "Low_rank"
+inputs = ["X{float}[T D]", "W{float}[D F]", "A{float}[D R]", "B{float}[R F]"]
+outputs = ["Y{float}[T F]"]
+[implementation]
+lang = "python"
+code = "return X @ W + (X @ A) @ B"
+"""
+
+
+def test_versions_of_each_product_in_a_kernel_are_functions_of_their_own(tmp_path: Path) -> None:
+    """They declare the arrays between the products again, and the kernel declares only those that it uses itself."""
+    spec = tmp_path / "low_rank.toml"
+    spec.write_text(PRODUCTS, "utf-8")
+    made = compiler.build([read(spec)], replace(options_of("compile", config={"OPT": 0}), cache_dir=str(tmp_path)))
+    versions = re.findall(r"^CT_KERNEL void ct_low_rank_low_rank_v\d+\(.*\n\{", made.source, re.MULTILINE)
+    assert len(versions) > 9
+    assert compiled_parts.count(made.source) > 1
+    gcc, source = shutil.which("gcc"), tmp_path / "whole.c"
+    assert gcc is not None
+    source.write_text(made.source, "utf-8")
+    subprocess.run([gcc, "-O1", "-march=native", "-ffp-contract=off", "-Wall", "-Werror", "-Wno-psabi", "-fsyntax-only", str(source)], check=True)
+    run, draw = made.runtime.load(made.artifact, made.manifest), np.random.default_rng(1)
+    for t, d, f, r in [(9, 5, 1, 1), (9, 20, 16, 1), (1, 9, 33, 3), (5, 300, 64, 8), (70, 260, 300, 32)]:
+        x, w, a, b = [draw.standard_normal(shape).astype(np.float32) for shape in ((t, d), (d, f), (d, r), (r, f))]
+        np.testing.assert_allclose(run(x, w, a, b), x @ w + x @ a @ b, rtol=1e-3, atol=1e-3)
+
+
 def test_parts_are_of_about_the_same_length(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled_parts, "LEAST", 10)
     kernels = ["a" * 9, "b" * 3, "c" * 8, "d" * 4, "e" * 6]

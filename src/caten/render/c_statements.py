@@ -47,7 +47,7 @@ from .code import Code
 from .common_subexpressions import repeated_parts
 from .linear_offsets import product
 from .lines import Lines
-from .long_kernels import Call
+from .long_kernels import Call, own_nodes
 from .scratch_memory import ALIGNMENT, PLACE, Layout, is_in_scratch
 from .source_locations import SourceLocations
 from .vector_transposes import transposed
@@ -83,7 +83,7 @@ class KernelBody(Lines):
         self._most: dict[str, int] = {}             # the greatest values of sizes, by the conditions around
         self._outside = frozenset(self.expressions.views)      # arrays of the caller, and those between kernels
         self._widths = registers.vector_widths(self.kernel)
-        nodes = list(self.kernel.unique())
+        nodes = own_nodes(self.kernel, self.calls) if self.calls else list(self.kernel.unique())
         read: list[Node] = []                       # expressions whose values are needed
         for node in nodes:
             if isinstance(node, (Setf, Incf, Transpose)):
@@ -92,6 +92,7 @@ class KernelBody(Lines):
                 read += [i for i in node.children if isinstance(i, Expr)]
         self._read = {n.name if isinstance(n, Var) else n.buffer
                       for n in unique_in(read) if isinstance(n, (Var, Aref, Vref))}
+        self._written = {n.ref.buffer for n in nodes if isinstance(n, (Setf, Incf, Transpose))}
         self._divides = any(guarded_divisions.is_division(n) for n in nodes)
         self.fails = any(isinstance(n, Fail) for n in nodes)
         self._unfenced = False                      # is there a non-temporal store without a fence after it?
@@ -448,7 +449,7 @@ class KernelBody(Lines):
     def _local(self, local: Local, first: Expr | None) -> bool:
         """Declare a local; is it zero now?"""
         ex = self.expressions
-        if local.name not in self._read and first is None and not self._written(local.name):
+        if local.name not in self._read and first is None and local.name not in self._written:
             return False
         width = self._widths.get(local.name, 0)
         axes = tuple(range(len(local.shape)))
@@ -499,7 +500,3 @@ class KernelBody(Lines):
         """What a kernel knows of a parameter that is in scratch memory in every run."""
         name = self.expressions.names.of(local.name)
         return f"{name} = __builtin_assume_aligned({name}, {ALIGNMENT});"
-
-    def _written(self, name: str) -> bool:
-        return any(isinstance(n, (Setf, Incf, Transpose)) and getattr(n.ref, "buffer", None) == name
-                   for n in self.kernel.unique())

@@ -119,8 +119,9 @@ def _program(style: CTables, program: LoopProgram, helpers: Helpers, taken: list
         own = {n.buffer for n in kernel.unique() if isinstance(n, Aref | Vref)}
         name = f"{entry.symbol}_{symbol(kernel.name)[3:]}"
         found = versions(kernel) if style.in_parts else []
-        add(kernel, own, name, calls={v.body: add(Kernel(kernel.name, v.body), own, f"{name}_v{n}", v.condition)
-                                      for n, v in enumerate(found, 1)})
+        add(kernel, own, name, calls={
+            v.body: add(Kernel(kernel.name, (*v.arrays, *v.body)), own, f"{name}_v{n}", v.condition)
+            for n, v in enumerate(found, 1)})
     return kernels, entry.text(taken)
 
 
