@@ -189,3 +189,14 @@ def test_products_that_disagree(declared: str, index: str) -> None:
                    f"(dotimes (i P) (dotimes (j N) (setf (aref Y i j) 0.0) (dotimes (q 32) (incf (aref Y i j) (* (aref t {t}) (aref W q j))))))",
                    f"(dotimes (i 32) (dotimes (j N) (setf (aref Z i j) 0.0) (dotimes (p P) (incf (aref Z i j) (* (aref t {u}) (aref V p j))))))")
     assert found[0].startswith("(define v0 (compute f32 ((i P) (j 4) (k 8))")
+
+
+@pytest.mark.parametrize(("declared", "index"), [("16 M", "i j"), ("M 16", "j i")])
+def test_an_axis_read_in_parts_is_where_its_last_part_is(declared: str, index: str) -> None:
+    """Even and odd elements from two arrays: along these, neighbours in memory are neighbours."""
+    made = (f"(array t float ({declared})) (dotimes (i 16) (dotimes (j M) (setf (aref t {index})"
+            " (exp (aref X (mod i 2) j (floordiv i 2))))))")
+    found = values('"X{float}[2 M 8]"', '"Y{float}[16]", "V{float}[M]"', made,
+                   f"(dotimes (i 16) (setf (aref Y i) 0.0) (dotimes (j M) (incf (aref Y i) (aref t {index}))))",
+                   f"(dotimes (j M) (setf (aref V j) 0.0) (dotimes (i 16) (incf (aref V j) (aref t {index}))))")
+    assert found[0].startswith("(define v0 (compute f32 ((i M) (j 16))")

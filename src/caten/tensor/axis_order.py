@@ -104,8 +104,8 @@ def _orders_of_reads(definitions: Iterable[Define]) -> dict[str, tuple[int, ...]
     for d in definitions:
         if isinstance(d.value, Reduce | Compute):
             own = {a.name for a in d.value.axes}
-            reads = [[name for n in orders.get(r.buffer, range(len(r.index))) for name in _variables(r.index[n])
-                      if name in own] for r in reads_of(d.value)]
+            reads = [_in_order([name for n in orders.get(r.buffer, range(len(r.index)))
+                                for name in _variables(r.index[n]) if name in own]) for r in reads_of(d.value)]
             found = dict.fromkeys(name for names in sorted(reads, key=len, reverse=True) for name in names)
             at = {name: n for n, name in enumerate(found)}
             places = [at.get(a.name, len(at)) for a in d.value.axes]
@@ -113,6 +113,12 @@ def _orders_of_reads(definitions: Iterable[Define]) -> dict[str, tuple[int, ...]
                 places = list(range(len(places)))       # an image of each filter, not filters of a pixel
             orders[d.name] = tuple(sorted(range(len(places)), key=places.__getitem__))
     return orders
+
+
+def _in_order(names: Sequence[str]) -> list[str]:
+    """Names once each. An axis of which several parts are indices, `[(mod i 2) j (floordiv i 2)]`, is where its last
+    part is: that is the nearest in memory."""
+    return list(dict.fromkeys(reversed(names)))[::-1]
 
 
 def _has_windows(value: Reduce) -> bool:
