@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from .bounded_exponents import with_bounded_exponents
+from .cut_reductions import with_cut_reductions
 from .early_maps import with_early_maps
 from .gathered_scatters import with_gathered_scatters
 from .joined_checks import with_joined_checks
@@ -11,4 +12,5 @@ from .values import TensorProgram
 
 def ready_for_fusion(program: TensorProgram) -> TensorProgram:
     """The program whose values the kernels compute. One that has its kernels already stays as it is."""
-    return with_joined_checks(with_bounded_exponents(divided_late(with_early_maps(with_gathered_scatters(program)))))
+    program = with_early_maps(with_cut_reductions(with_gathered_scatters(program)))
+    return with_joined_checks(with_bounded_exponents(divided_late(program)))
