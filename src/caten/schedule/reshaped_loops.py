@@ -4,7 +4,9 @@ A reshape such as x.T.reshape(-1) leaves x[i mod M, i / M] in a loop over i < M 
 is x[ii, io], stored at y[M · io + ii]; with y viewed as a matrix, it is a transpose. Quotients by constants stay: short
 rows of a fixed length are better in one loop. But where a remainder by a small constant chooses whether to read the
 element at the quotient, as in zeros between the elements of an array, it is known in each iteration of the loop over
-remainders, once that is unrolled. A product whose writer indexed vectors, a[i * K + k], becomes one of matrices.
+remainders, once that is unrolled; so are rows whose elements alternate, x[i mod 2, i / 2]. A loop over the elements of
+groups of which an inner loop visits others, x[C * (i / C) + p], is one over groups and one inside each: a grouped
+convolution is a batch. A product whose writer indexed vectors, a[i * K + k], becomes one of matrices.
 """
 from __future__ import annotations
 

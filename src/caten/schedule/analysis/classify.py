@@ -13,6 +13,7 @@ from ...mathematics.elementary.elementary_table import FORMS
 from .loop_queries import mentions, trip_count
 
 TILE_ROWS = 6                   # of a low register tile: where the innermost rows are fewer, the most are inside
+VECTOR = 8                      # elements that a vector has at least, as a rule
 
 
 @frozen
@@ -205,12 +206,12 @@ def is_compute_bound(stmts: tuple[Stmt, ...]) -> bool:
 
 
 def reduces_contiguously(program: LoopProgram, chain: Chain, total: Reduction) -> bool:
-    """Is a load contiguous in a summed loop, and none in a kept one? Not counting a kept loop that fills no vector: the
-    taps of a window as large as an image."""
+    """Is a load contiguous in a summed loop, and none in a kept one? If the sum has an unknown length, kept loops that
+    fill no vector do not count: the taps of a window as large as an image."""
     reads = {n: None for s in chain.body for n in s.unique() if isinstance(n, Aref) and n is not total.out}
     counts = {loop.name: trip_count(loop) for loop in chain.loops}
-    long = all(counts[name] is None for name in total.summed[-1:])
-    kept = tuple([name for name in total.kept if not (long and (counts[name] or TILE_ROWS) < TILE_ROWS)])
+    taps = {name for name in total.kept if (count := counts[name]) is not None and count < VECTOR}
+    kept = tuple([name for name in total.kept if name not in taps or counts[total.summed[-1]] is not None])
     return (any(contiguous_loop(program, ref, total.summed) is not None for ref in reads)
             and all(contiguous_loop(program, ref, kept) is None for ref in reads))
 
