@@ -34,9 +34,10 @@ def is_early(made: TensorProgram) -> bool:
     """Is what reads the product a map over its axes, and the result a view of that?"""
     definitions = ready_for_fusion(made).definitions
     (total,) = [d.name for d in definitions if is_contraction(d.value)]
-    maps = [d.value for d in definitions if isinstance(d.value, Compute)]
-    return len(maps) == 2 and isinstance(maps[1].expr, Read) and [r.index for r in reads_of(maps[0]) if r.buffer == total] == [
-        tuple([a.var for a in maps[0].axes])]
+    maps = {d.name: d.value for d in definitions if isinstance(d.value, Compute)}
+    finished = {name for name, value in maps.items() if {r.index for r in reads_of(value) if r.buffer == total} == {
+        tuple([a.var for a in value.axes])}}
+    return any(isinstance(value.expr, Read) and value.expr.buffer in finished for value in maps.values())
 
 
 EARLY = {
@@ -52,6 +53,8 @@ LATE: dict[str, dict[str, str]] = {
     "places that are axes": {"expr": "(tanh (read v0 i j k))", "axes": "(i 2) (j M) (k N)", "shape": "2 M N"},
     "two elements": {"expr": f"(* {PHASES} (read v0 0 j (floordiv i 2)))"},
     "a product that is an output": {"expr": f"(tanh {PHASES})", "more": "(output y v1) (output z v0)"},
+    "a product that another value reads": {
+        "expr": f"(tanh {PHASES})", "more": "(define v2 (compute f32 ((i 2) (j M) (k N)) (exp (read v0 i j k)))) (output y v1) (output z v2)"},
     "no float": {"expr": f"(cast i32 {PHASES})", "dtype": "i32"},
 }
 
