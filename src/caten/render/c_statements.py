@@ -48,7 +48,7 @@ from .common_subexpressions import repeated_parts
 from .linear_offsets import product
 from .lines import Lines
 from .long_kernels import Call, own_nodes
-from .scratch_memory import ALIGNMENT, PLACE, Layout, is_in_scratch
+from .scratch_memory import ALIGNMENT, OFFSET, Layout, is_in_scratch
 from .source_locations import SourceLocations
 from .vector_transposes import transposed
 from .work_estimate import ALONE
@@ -484,17 +484,18 @@ class KernelBody(Lines):
     def scratch_pointer(self, local: Local) -> str:
         """The declaration of a local in scratch memory."""
         ex, slot = self.expressions, self.layout.slots[local.name]
-        at, parts = Code("ct_scratch"), [slot.offset]
         ex.used["ct_scratch"] = None
+        parts, at = [], "ct_scratch"
         if slot.offset is not index(0):
-            at = Code(f"{at.text} + {ex.value(slot.offset).at(13)}", 13)
+            parts.append((slot.offset, ex.value(slot.offset)))
         if self._threaded and slot.step is not index(0):
-            at = Code(f"{at.text} + ct_thread * {ex.value(slot.step).at(15)}", 13)
-            parts.append(slot.step)
-        if not all(isinstance(part, Const) for part in parts):
-            at = Code(f"{ex.helpers.define('ct_place', lambda: PLACE)}({at.text})")
+            parts.append((slot.step, Code(f"ct_thread * {ex.value(slot.step).at(15)}", 14)))
+        if parts:
+            text = " + ".join([part.at(13) for _, part in parts])
+            known = all(isinstance(bytes_, Const) for bytes_, _ in parts)
+            at += f" + {text}" if known else f" + {ex.helpers.define('ct_offset', lambda: OFFSET)}({text})"
         return (f"{ex.helpers.type(local.type)} *restrict {ex.names.of(local.name)} = "
-                f"__builtin_assume_aligned({at.text}, {ALIGNMENT});")
+                f"__builtin_assume_aligned({at}, {ALIGNMENT});")
 
     def aligned_parameter(self, local: Local) -> str:
         """What a kernel knows of a parameter that is in scratch memory in every run."""

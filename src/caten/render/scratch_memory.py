@@ -20,15 +20,16 @@ from .linear_offsets import plus, product, times
 ALIGNMENT = 64                           # bytes: a cache line, and the widest vector
 USUAL = 256                              # of a size that is not known, to compare arrays
 THREADS = Var("ct_threads", "i64")       # what omp_get_max_threads() says at the call
-# An address as a value of which clang does not know how it is computed. Where it does, the formula over the sizes is a
+# An offset as a value of which clang does not know how it is computed. Where it does, the formula over the sizes is a
 # part of the address of every element, which its loop strength reduction takes apart in every loop: up to two thirds of
-# the time to compile a program with many arrays in scratch memory.
-PLACE = """static inline char *ct_place(char *p)
+# the time to compile a program with many arrays in scratch memory. The address itself stays visible: clang still knows
+# what it points into, and that other arrays lie elsewhere.
+OFFSET = """static inline int64_t ct_offset(int64_t n)
 {
 #ifdef __clang__
-    __asm__("" : "+r"(p));
+    __asm__("" : "+r"(n));
 #endif
-    return p;
+    return n;
 }
 """
 
