@@ -64,14 +64,31 @@ def _of_elements(ufunc: np.ufunc, method: str, inputs: Sequence[Any], named: Map
         return _of_elements(ufunc, "__call__", (a.reshape(*a.shape, *[1] * b.ndim), b), {})
     if method != "__call__" or named.keys() - {"dtype"}:
         raise Unknown
-    given = [_operand(v) for v in inputs]
+    given, dtype = [_operand(v) for v in inputs], named.get("dtype")
+    if dtype is not None:
+        given = [_in_type(ufunc, v, dtype) for v in given]
     if name in OPERATORS:
         made = OPERATORS[name](given[0] if isinstance(given[1], Tensor) else tensor(given[0]), given[1])
     elif hasattr(xp.elementwise, NAMES.get(name, name)):
         made = getattr(xp.elementwise, NAMES.get(name, name))(*map(_of_floats(name), given))
     else:
         made = _of_library(name, given)
-    return made.astype(named["dtype"]) if named.get("dtype") is not None else made
+    return made if dtype is None else made.astype(dtype)
+
+
+def _in_type(ufunc: np.ufunc, value: Any, dtype: Any) -> Any:
+    """An operand in the type in which a function is computed. Unknown where NumPy refuses the conversion, or means the
+    type of the results alone (comparisons)."""
+    wanted = dtype_object(dtype)
+    if all(each[-1] == "?" for each in ufunc.types if each[0] != "O"):
+        if wanted.kind != "bool":
+            raise Unknown
+        return value
+    if not isinstance(value, Tensor):
+        return value
+    if not np.can_cast(value.dtype.numpy, wanted.numpy, "same_kind"):
+        raise Unknown
+    return value.astype(wanted)
 
 
 def _of_floats(name: str) -> Callable[[Any], Any]:

@@ -149,6 +149,18 @@ def test_comparisons_of_whole_arrays_are_bools() -> None:
     assert np.array_equal(A, Tensor(A + 1)) is False
 
 
+def test_a_function_with_dtype_is_computed_in_that_type() -> None:
+    """Not in that of its operands, and then converted."""
+    x = np.float32(16777216) + 4 * np.arange(6, dtype=np.float32)
+    for function in (lambda v: np.add(v, 1, dtype=np.float64), lambda v: np.multiply(v, v, dtype="float64"), lambda v: np.less(v, 16777220, dtype=bool)):
+        made, wanted = function(Tensor(x)), function(x)
+        assert isinstance(made, Tensor)
+        assert made.dtype == wanted.dtype
+        np.testing.assert_array_equal(made.numpy(), wanted)
+    with pytest.raises(TypeError, match="Cannot cast ufunc 'add' input"):
+        np.add(Tensor(x), 1, dtype=np.int64)
+
+
 def test_results_are_put_where_they_are_asked_for() -> None:
     out = Tensor(np.zeros((3, 4)))
     assert np.add(Tensor(A), 1.0, out=out) is out

@@ -79,15 +79,26 @@ def stored(x: Any, y: Any) -> Any:
     return result @ y
 
 
+def in_a_type(x: Any, y: Any) -> Any:
+    i = np.arange(7) - 3
+    return (np.add(x, y, dtype=np.float64), np.exp(x, dtype="float64"), np.divide(i, 3, dtype=np.float32), np.multiply(i, 50, dtype=np.int8), np.square(i, dtype=np.float32),
+            np.add(x > 0, y > 0, dtype=np.int64), np.add(i, 2, dtype=np.complex64), np.maximum(i, 0, dtype=np.float32), np.subtract(x[x > 0], 1, dtype=np.float64).sum(), np.abs(x, dtype=np.float64), np.power(i, 2, dtype=np.float64))
+
+
+OF_NUMPYS_TYPES = (in_a_type,)
+
+
 @pytest.mark.slow
 @pytest.mark.slice(5)
 @pytest.mark.parametrize(("function", "given"), [
-    *[(f, (Z,)) for f in (exponentials, roots, of_angles)], *[(f, (X, Y)) for f in (covariances, correlations, powers, parts, solved, correlated, of_matrices, turned, of_two_axes, pooled, stored)]],
+    *[(f, (Z,)) for f in (exponentials, roots, of_angles)], *[(f, (X, Y)) for f in (covariances, correlations, powers, parts, solved, correlated, of_matrices, turned, of_two_axes, pooled, stored, in_a_type)]],
     ids=lambda each: getattr(each, "__name__", ""))
 def test_what_numpy_computes(function: Callable[..., Any], given: tuple[Any, ...], recwarn: pytest.WarningsRecorder) -> None:
     wanted, found = function(*given), caten.op(function, runtime="gcc")(*given)
     for a, b in zip(found if isinstance(found, tuple) else (found,), wanted if isinstance(wanted, tuple) else (wanted,), strict=True):
         assert np.shape(a) == np.shape(b)
+        if function in OF_NUMPYS_TYPES:
+            assert np.asarray(a).dtype == np.asarray(b).dtype
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
     assert not recwarn.list
 

@@ -1,6 +1,7 @@
 """Arguments of array functions: which parameter takes which, and what it must be.
 
-A signature is a text, `x:array axis=None keepdims:bool=False`: a name, a kind from the table below, and a default."""
+A signature is a text, `x:array axis=None * keepdims:bool=False`: a name, a kind from the table below, and a default.
+What follows `*` is given by name only."""
 from __future__ import annotations
 
 import ast
@@ -45,12 +46,13 @@ class ElementType:
 
 @frozen
 class Parameter:
-    """`star`: takes all positional arguments that follow."""
+    """`star`: takes all positional arguments that follow. `by_name`: takes none."""
 
     name: str
     kind: str
     default: Any = NOTHING
     star: bool = False
+    by_name: bool = False
 
 
 @frozen
@@ -65,12 +67,16 @@ class Function:
 @cache
 def parameters_of(signature: str) -> tuple[Parameter, ...]:
     """The parameters of a signature."""
-    found = []
+    found: list[Parameter] = []
+    by_name = False
     for part in signature.split():
+        if part == "*":
+            by_name = True
+            continue
         declared, has_default, default = part.partition("=")
         name, _, kind = declared.partition(":")
         found.append(Parameter(name.lstrip("*"), kind or "any", ast.literal_eval(default) if has_default else NOTHING,
-                               name.startswith("*")))
+                               name.startswith("*"), by_name))
     return tuple(found)
 
 
@@ -82,10 +88,11 @@ def call(b: Builder, function: Function, args: Sequence[Any], keywords: Mapping[
     for p in parameters:
         if p.star:
             taken[p.name], rest = tuple(rest), []
-        elif rest:
+        elif rest and not p.by_name:
             taken[p.name] = rest.pop(0)
     if rest:
-        b.fail("E322", f"{name} takes at most {_arguments(len(parameters))}, not {len(args)}", _usage(function))
+        b.fail("E322", f"{name} takes at most {_arguments(len([p for p in parameters if not p.by_name]))}, not "
+                       f"{len(args)}", _usage(function))
     for key, value in keywords.items():
         if key not in [p.name for p in parameters]:
             b.fail("E322", f"{name} has no argument '{key}'",
@@ -106,8 +113,10 @@ def _arguments(count: int) -> str:
 
 
 def _usage(function: Function) -> str:
-    shown = [("*" if p.star else "") + p.name + ("" if p.default is NOTHING else f"={p.default}")
-             for p in parameters_of(function.signature)]
+    parameters = parameters_of(function.signature)
+    shown = [("*" if p.star else "") + p.name + ("" if p.default is NOTHING else f"={p.default}") for p in parameters]
+    if named := [n for n, p in enumerate(parameters) if p.by_name]:
+        shown.insert(named[0], "*")
     return f"{function.name}({', '.join(shown)})"
 
 

@@ -27,7 +27,7 @@ from .argument_binding import KINDS, Function, as_extent
 from .axis_arguments import axes_of
 from .builder import Builder
 from .einsum import einsum
-from .elementwise_functions import apply, choose, converted, logical, round_to, term_of, truth, viewed
+from .elementwise_functions import apply, choose, converted, in_type, logical, round_to, term_of, truth, viewed
 from .handles import Array, Operand, constant_of, dtype_of, owned, product_of, shape_of, size_term
 from .python_builtins import ndindex
 from .size_functions import also_of_sizes
@@ -37,6 +37,7 @@ REDUCTION = "x:array axis=None keepdims:bool=False"
 SUMMATION = "x:array axis=None dtype:dtype=None keepdims:bool=False"
 SELECTIVE = "initial:operand=None where:operand=True"
 PAIR = "x1:operand x2:operand"
+OF_TYPE = "* dtype:dtype=None"
 
 
 def _make(b: Builder, x: Any) -> Any:
@@ -53,6 +54,18 @@ def _function(name: str, signature: str, make: Any) -> tuple[str, Function]:
 def _elementwise(name: str, fn: str) -> tuple[str, Function]:
     arguments = {1: "x:operand", 2: PAIR, 3: f"{PAIR} x3:operand"}[OPERATORS[fn].arity]
     return _function(name, arguments, lambda b, *operands: apply(b, fn, *operands))
+
+
+def _universal(name: str, fn: str | Callable[..., Operand]) -> tuple[str, Function]:
+    """A universal function of NumPy: where its results have the type of its operands it takes `dtype`."""
+    if isinstance(fn, str) and OPERATORS[fn].gives != "same" and fn != "abs":
+        return _elementwise(name, fn)
+    arity, make = (OPERATORS[fn].arity, partial(_with, apply, fn)) if isinstance(fn, str) else (1, fn)
+
+    def made(b: Builder, *given: Any) -> Operand:
+        *operands, dtype = given
+        return make(b, *operands) if dtype is None else in_type(b, name, make, operands, dtype)
+    return _function(name, f"{PAIR if arity == 2 else 'x:operand'} {OF_TYPE}", made)
 
 
 def _with(make: Callable[..., Any], fn: str, b: Builder, *given: Any) -> Any:
@@ -230,14 +243,14 @@ _OTHER_NAMES = {"abs": "abs", "fabs": "abs", "mod": "mod", "true_divide": "div",
 _LIKE = {"zeros": 0, "ones": 1, "empty": 0}
 
 NUMPY: dict[str, Function] = dict([
-    *[_elementwise(row.numpy, row.name) for row in OPERATORS.values() if row.numpy and row.name != "where"],
-    *[_elementwise(name, fn) for name, fn in _OTHER_NAMES.items()],
+    *[_universal(row.numpy, row.name) for row in OPERATORS.values() if row.numpy and row.name != "where"],
+    *[_universal(name, fn) for name, fn in _OTHER_NAMES.items()],
     _function("select", "condlist:arrays choicelist:arrays default:operand=0", _select),
     _function("where", "condition:operand x:operand y:operand", choose),
     _function("clip", "x:operand a_min:operand=None a_max:operand=None min:operand=None max:operand=None", _clip),
-    _function("square", "x:operand", lambda b, x: apply(b, "pow", x, Literal(WEAK_INT, b.pos, value=2))),
-    _function("positive", "x:operand", lambda b, x: x),
-    _function("reciprocal", "x:operand", _one_over),
+    _universal("square", lambda b, x: apply(b, "pow", x, Literal(WEAK_INT, b.pos, value=2))),
+    _universal("positive", lambda b, x: x),
+    _universal("reciprocal", _one_over),
     _function("isfinite", "x:operand", _isfinite),
     *[_function(name, "x:operand decimals:int=0", round_to) for name in ("round", "around")],
     *[_function(f"logical_{fn}", "x:operand" if fn == "not" else PAIR,

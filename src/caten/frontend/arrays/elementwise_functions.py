@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from itertools import pairwise
 from typing import Any
@@ -16,7 +16,7 @@ from ..typing import WEAK_FLOAT, WEAK_INT, Literal, Term, Value, spell
 from .builder import MAX_INLINE, Builder
 from .complex_functions import OF_COMPLEX
 from .handles import Array, Indices, Operand, dtype_of, is_whole, shape_of
-from .numpy_promotion import is_complex_constant, is_number_of_python
+from .numpy_promotion import is_complex_constant, is_number_of_python, is_same_kind
 
 # The functions of Python on numbers, where they are those of the table. All others stay expressions.
 STATIC: dict[str, Callable[..., Any]] = {
@@ -174,6 +174,22 @@ def converted(b: Builder, dtype: str, x: Operand) -> Operand:
     if isinstance(x, Array):
         return x if x.dtype == dtype else b.compute(x.shape, lambda i: Cast(dtype, x.at(i)))
     return cast_scalar(b, dtype, x)
+
+
+def in_type(b: Builder, name: str, make: Callable[..., Operand], operands: Sequence[Operand], dtype: str) -> Operand:
+    """`np.add(x, y, dtype=…)`: the operands are converted, and the function is computed in that type. E310 for an
+    operand that NumPy does not convert, E304 where the function has no results of the type."""
+    for x in operands:
+        kind = dtype_of(x)
+        if not (is_same_kind("f64" if kind == WEAK_FLOAT else kind, dtype) or kind == WEAK_INT):
+            given = "a decimal" if kind == WEAK_FLOAT else spell(kind)
+            b.fail("E310", f"np.{name} in {spell(dtype)} does not take {given}",
+                   f"convert it: .astype(np.{DTYPES[dtype].numpy})")
+    made = make(b, *[converted(b, dtype, x) for x in operands])
+    if dtype_of(made) not in (dtype, WEAK_INT, WEAK_FLOAT):
+        b.fail("E304", f"np.{name} has no results of {spell(dtype)}: of such elements they are {spell(dtype_of(made))}",
+               "leave out dtype, and convert the result with .astype")
+    return converted(b, dtype, made)
 
 
 def viewed(b: Builder, dtype: str, x: Operand) -> Operand:

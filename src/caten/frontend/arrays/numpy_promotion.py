@@ -49,13 +49,13 @@ class NumpyTyping(Typing):
     def stored(self, term: Term, dtype: str, what: str) -> Expr:
         """The expression in the type of an element that is assigned, which loses digits at most. E310 if NumPy calls
         the conversion unsafe, from floats to integers."""
-        if _is_same_kind(term.kind, dtype):
+        if is_same_kind(term.kind, dtype):
             return narrowed(self.default(term), dtype)
         return self.settle(term, dtype, what)
 
     def stored_wide(self, term: Term, dtype: str, what: str) -> Expr:
         """`stored`, but a 16-bit float stays in float32 without intermediate rounding."""
-        if term.kind != dtype and _is_same_kind(term.kind, dtype):
+        if term.kind != dtype and is_same_kind(term.kind, dtype):
             return narrowed(self.default(term), computed(dtype))
         return self.settle_wide(term, dtype, what)
 
@@ -90,7 +90,8 @@ def _promoted(a: str, b: str) -> str | None:
 
 
 @cache
-def _is_same_kind(given: str, dtype: str) -> bool:
+def is_same_kind(given: str, dtype: str) -> bool:
+    """Does NumPy convert one type to the other by itself, with a loss of digits at most?"""
     return given in DTYPES and not (_is_stored_only(given) or _is_stored_only(dtype)) and (
         _KINDS.index(DTYPES[given].kind) <= _KINDS.index(DTYPES[dtype].kind))
 
