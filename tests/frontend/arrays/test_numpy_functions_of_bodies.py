@@ -85,13 +85,19 @@ def in_a_type(x: Any, y: Any) -> Any:
             np.add(x > 0, y > 0, dtype=np.int64), np.add(i, 2, dtype=np.complex64), np.maximum(i, 0, dtype=np.float32), np.subtract(x[x > 0], 1, dtype=np.float64).sum(), np.abs(x, dtype=np.float64), np.power(i, 2, dtype=np.float64))
 
 
-OF_NUMPYS_TYPES = (in_a_type,)
+def running(x: Any, y: Any) -> Any:
+    i = np.arange(1, 6, dtype=np.int32)
+    return (np.cumulative_sum(x, axis=1), np.cumulative_sum(x, axis=0, include_initial=True), np.cumulative_sum(x > 0, axis=-1, include_initial=True), np.cumulative_prod(i),
+            np.cumulative_prod(i, include_initial=True, dtype=np.float32), np.cumulative_prod(y, axis=1, dtype=np.float64))
+
+
+OF_NUMPYS_TYPES = (in_a_type, running)
 
 
 @pytest.mark.slow
 @pytest.mark.slice(5)
 @pytest.mark.parametrize(("function", "given"), [
-    *[(f, (Z,)) for f in (exponentials, roots, of_angles)], *[(f, (X, Y)) for f in (covariances, correlations, powers, parts, solved, correlated, of_matrices, turned, of_two_axes, pooled, stored, in_a_type)]],
+    *[(f, (Z,)) for f in (exponentials, roots, of_angles)], *[(f, (X, Y)) for f in (covariances, correlations, powers, parts, solved, correlated, of_matrices, turned, of_two_axes, pooled, stored, in_a_type, running)]],
     ids=lambda each: getattr(each, "__name__", ""))
 def test_what_numpy_computes(function: Callable[..., Any], given: tuple[Any, ...], recwarn: pytest.WarningsRecorder) -> None:
     wanted, found = function(*given), caten.op(function, runtime="gcc")(*given)

@@ -274,6 +274,8 @@ NUMPY: dict[str, Function] = dict([
     *[_function(name, "a:array axis=None dtype:dtype=None",
                 lambda b, x, axis, dtype, fn=fn: array_scans.running_total(b, fn, x, axis, dtype))
       for name, fn in (("cumsum", "add"), ("cumprod", "mul"))],
+    *[_function(f"cumulative_{name}", "x:array * axis=None dtype:dtype=None include_initial:bool=False",
+                partial(_with, array_scans.cumulative, fn)) for name, fn in (("sum", "add"), ("prod", "mul"))],
     *[_function(f"{name}.accumulate", "array:array axis=0 dtype:dtype=None",
                 lambda b, x, axis, dtype, fn=fn: array_scans.running_total(b, fn, x, axis, dtype))
       for name, fn in (("add", "add"), ("multiply", "mul"))],

@@ -1,16 +1,17 @@
-"""Running totals: `np.cumsum`, `np.cumprod`, `np.maximum.accumulate`."""
+"""Running totals: `np.cumsum`, `np.cumulative_sum`, `np.cumprod`, `np.maximum.accumulate`."""
 from __future__ import annotations
 
 from typing import Any
 
 from ...core.dtypes import computed, is_short
-from ...core.expr import TRUE, Cast
+from ...core.expr import TRUE, Cast, number
 from ...tensor.values import Scan
 from ..typing import Value
 from .array_reductions import dtype_of_total
 from .axis_arguments import axis_of
 from .builder import Builder
-from .handles import Array
+from .handles import ONE, Array, spelled
+from .joining import concatenate
 from .reshaping import ravel
 
 
@@ -35,3 +36,16 @@ def running_total(b: Builder, fn: str, x: Array, axis: Any, dtype: str | None) -
     if axis is None:
         x, axis = ravel(b, x), 0
     return scanned(b, fn, x, axis, dtype_of_total(b, x, dtype))
+
+
+def cumulative(b: Builder, fn: str, x: Array, axis: Any, dtype: str | None, include_initial: bool) -> Array:
+    """`np.cumulative_sum` and `np.cumulative_prod`: the axis may be left out of arrays of one. `include_initial`: with
+    the total of no elements, 0 or 1, in front."""
+    if axis is None and x.rank != 1:
+        b.fail("E321", f"an array of the shape {spelled(x.shape)} needs the axis of its running totals", "axis=…")
+    place = axis_of(b, 0 if axis is None else axis, x.rank)
+    made = running_total(b, fn, x, place, dtype)
+    if not include_initial:
+        return made
+    first = [ONE if n == place else extent for n, extent in enumerate(x.shape)]
+    return concatenate(b, [b.compute(first, lambda _: number(int(fn == "mul"), made.dtype)), made], place)
