@@ -91,13 +91,23 @@ def running(x: Any, y: Any) -> Any:
             np.cumulative_prod(i, include_initial=True, dtype=np.float32), np.cumulative_prod(y, axis=1, dtype=np.float64))
 
 
-OF_NUMPYS_TYPES = (in_a_type, running)
+def norms(x: Any, y: Any) -> Any:
+    z = x + 1j * y
+    return (np.linalg.vector_norm(x), np.linalg.vector_norm(x, axis=1, ord=1), np.linalg.vector_norm(x[None], axis=(0, 2), ord=3, keepdims=True), np.linalg.vector_norm(z, ord=np.inf),
+            np.linalg.vector_norm(np.arange(6).reshape(2, 3), axis=0), np.linalg.matrix_norm(x), np.linalg.matrix_norm(x[None], ord=1, keepdims=True), np.linalg.matrix_norm(z, ord=-np.inf))
+
+
+def shifted(x: Any, y: Any) -> Any:
+    return np.fft.fftshift(x, axes=1), np.fft.ifftshift(x, 0), np.fft.fftshift(x, axes=(0, -1)), np.fft.ifftshift(x, axes=-1), np.fft.fftshift(x)
+
+
+OF_NUMPYS_TYPES = (in_a_type, running, norms, shifted)
 
 
 @pytest.mark.slow
 @pytest.mark.slice(5)
 @pytest.mark.parametrize(("function", "given"), [
-    *[(f, (Z,)) for f in (exponentials, roots, of_angles)], *[(f, (X, Y)) for f in (covariances, correlations, powers, parts, solved, correlated, of_matrices, turned, of_two_axes, pooled, stored, in_a_type, running)]],
+    *[(f, (Z,)) for f in (exponentials, roots, of_angles)], *[(f, (X, Y)) for f in (covariances, correlations, powers, parts, solved, correlated, of_matrices, turned, of_two_axes, pooled, stored, in_a_type, running, norms, shifted)]],
     ids=lambda each: getattr(each, "__name__", ""))
 def test_what_numpy_computes(function: Callable[..., Any], given: tuple[Any, ...], recwarn: pytest.WarningsRecorder) -> None:
     wanted, found = function(*given), caten.op(function, runtime="gcc")(*given)

@@ -270,6 +270,8 @@ NUMPY: dict[str, Function] = dict([
               lambda b, *given: apply(b, "sqrt", array_reductions.var(b, *given))),
     _function("logsumexp", REDUCTION, array_reductions.logsumexp),
     _function("linalg.norm", "x:array ord=None axis=None keepdims:bool=False", array_reductions.norm),
+    _function("linalg.vector_norm", "x:array * axis=None keepdims:bool=False ord=2", array_reductions.vector_norm),
+    _function("linalg.matrix_norm", "x:array * keepdims:bool=False ord='fro'", array_reductions.matrix_norm),
     # running totals, and what is counted
     *[_function(name, "a:array axis=None dtype:dtype=None",
                 lambda b, x, axis, dtype, fn=fn: array_scans.running_total(b, fn, x, axis, dtype))

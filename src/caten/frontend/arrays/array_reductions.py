@@ -136,11 +136,7 @@ def norm(b: Builder, x: Array, order: Any, axis: Any, keepdims: bool) -> Operand
     """`np.linalg.norm`: of a vector (Σ |x|^p)^(1/p), the greatest (inf) or least (-inf) |x|, or how many are not 0 (0);
     of a matrix the root of the sum of squares ("fro"), the greatest or least sum of a column (1, -1) or of a row (inf,
     -inf). Without an order, the root of the sum of the squares of all elements."""
-    if is_integer(x.dtype) or x.dtype == "bool":
-        x = b.array(converted(b, "f64", x))
-    if is_complex(x.dtype):
-        x = b.array(apply(b, "abs", x))
-    axes = axes_of(b, axis, x.rank)
+    x, axes = _real(b, x), axes_of(b, axis, x.rank)
     if order is None or (order == "fro" and len(axes) == 2) or (order == 2 and len(axes) == 1):
         return apply(b, "sqrt", reduced(b, "add", b.array(apply(b, "mul", x, x)), axis, keepdims))
     if len(axes) == 1 and isinstance(order, int | float):
@@ -157,6 +153,13 @@ def norm(b: Builder, x: Array, order: Any, axis: Any, keepdims: bool) -> Operand
            "1 axis: a number; 2 axes: 1, -1, np.inf, -np.inf, 'fro'")
 
 
+def _real(b: Builder, x: Array) -> Array:
+    """Integers as float64, and the magnitudes of complex numbers."""
+    if is_integer(x.dtype) or x.dtype == "bool":
+        return b.array(converted(b, "f64", x))
+    return b.array(apply(b, "abs", x)) if is_complex(x.dtype) else x
+
+
 def _norm_of_vectors(b: Builder, x: Array, order: float, axis: Any, keepdims: bool) -> Operand:
     def number(value: float) -> Literal:
         return Literal(WEAK_FLOAT, b.pos, value=value)
@@ -169,3 +172,18 @@ def _norm_of_vectors(b: Builder, x: Array, order: float, axis: Any, keepdims: bo
     powers = sizes if order == 1 else b.array(apply(b, "pow", sizes, number(order)))
     total = reduced(b, "add", powers, axis, keepdims)
     return total if order == 1 else apply(b, "pow", total, number(1 / order))
+
+
+def vector_norm(b: Builder, x: Array, axis: Any, keepdims: bool, order: Any) -> Operand:
+    """`np.linalg.vector_norm`: of all elements, or along one axis or several, which count as one vector."""
+    if not isinstance(order, int | float):
+        b.fail("E322", f"there is no norm {order!r} of vectors", "ord=2, or another number")
+    x, axes = _real(b, x), axes_of(b, axis, x.rank)
+    if order == 2:
+        return apply(b, "sqrt", reduced(b, "add", b.array(apply(b, "mul", x, x)), axes, keepdims))
+    return _norm_of_vectors(b, x, float(order), axes, keepdims)
+
+
+def matrix_norm(b: Builder, x: Array, keepdims: bool, order: Any) -> Operand:
+    """`np.linalg.matrix_norm`: of the matrices along the last two axes."""
+    return norm(b, x, order, (-2, -1), keepdims)

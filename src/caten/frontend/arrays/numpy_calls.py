@@ -153,6 +153,11 @@ def _searchsorted(a: Any, v: Any, side: Any = "left") -> BoundCall:
     return BoundCall((a, v), {"right": side == "right"})
 
 
+def _shifted(x: Any, axes: Any = None) -> BoundCall:
+    """One axis is a list of it."""
+    return BoundCall((x,), {} if axes is None else {"axes": (axes,) if isinstance(axes, int) else axes})
+
+
 def _cov(m: Any, y: Any = None, rowvar: Any = True, bias: Any = False, ddof: Any = None) -> Any:
     if not all(isinstance(v, bool | int) for v in (rowvar, bias, ddof or 0)):
         raise Unknown
@@ -170,7 +175,8 @@ VARIABLES: dict[str, Callable[..., Any]] = {"cov": _cov, "corrcoef": _corrcoef}
 # Functions with a mode, and the one that they have where none is given.
 MODES = {"convolve": "full", "correlate": "valid"}
 # Where the operator's attributes are others than NumPy's.
-ADAPTED: dict[str, Callable[..., BoundCall]] = {"searchsorted": _searchsorted}
+ADAPTED: dict[str, Callable[..., BoundCall]] = {"searchsorted": _searchsorted,
+                                                **{f"fft.{name}": _shifted for name in ("fftshift", "ifftshift")}}
 
 
 def _function(path: str) -> Any:
