@@ -79,6 +79,8 @@ PYTHON = [
     ('return np.cumulative_sum(X)', 'E321 1:8 an array of the shape [M N] needs the axis of its running totals | axis=…'),
     ('return np.linalg.vector_norm(X, ord="fro")', "E322 1:8 there is no norm 'fro' of vectors | ord=2, or another number"),
     ('return np.linalg.vector_norm(X, 1)', 'E322 1:8 np.linalg.vector_norm takes at most 1 argument, not 2 | np.linalg.vector_norm(x, *, axis=None, keepdims=False, ord=2)'),
+    ('return np.take(X, I, axis=0, mode="nearest")', "E322 1:8 there is no mode 'nearest' of np.take | there are 'raise', 'wrap' and 'clip'"),
+    ('return np.take(X, [1.5], axis=0, mode="wrap")', "E306 1:8 an index is an integer, a slice, an array of integers, None or '...' | convert numbers with .astype(np.int64)"),
     ('return np.reshape(X, "a")', "E322 1:8 the argument 'shape' of np.reshape is a shape: numbers and arithmetic over sizes, not the text 'a'"),
     ('return S.reshape(5, 2)', 'E324 1:8 [3 4] cannot be reshaped to [5 2]: the numbers of elements differ'),
     ('return S.reshape(-1, 5)', 'E324 1:8 [3 4] cannot be reshaped to [-1 5]: the number of elements is no multiple'),

@@ -101,13 +101,19 @@ def shifted(x: Any, y: Any) -> Any:
     return np.fft.fftshift(x, axes=1), np.fft.ifftshift(x, 0), np.fft.fftshift(x, axes=(0, -1)), np.fft.ifftshift(x, axes=-1), np.fft.fftshift(x)
 
 
-OF_NUMPYS_TYPES = (in_a_type, running, norms, shifted)
+def taken(x: Any, y: Any) -> Any:
+    i = np.arange(30).reshape(5, 6) - 15
+    return (np.take(x, i, axis=0, mode="wrap"), np.take(x, i, mode="clip"), x.take(i, axis=1, mode="clip"), np.take(x, [-9, 3, 40], axis=1, mode="wrap"), np.take(x, 99, axis=0, mode="clip"),
+            np.take(x, i.astype(np.int8), axis=-1, mode="wrap"), np.take(x, -1, mode="clip"), np.take(x, i[3] % 5, axis=0, mode="raise"))
+
+
+OF_NUMPYS_TYPES = (in_a_type, running, norms, shifted, taken)
 
 
 @pytest.mark.slow
 @pytest.mark.slice(5)
 @pytest.mark.parametrize(("function", "given"), [
-    *[(f, (Z,)) for f in (exponentials, roots, of_angles)], *[(f, (X, Y)) for f in (covariances, correlations, powers, parts, solved, correlated, of_matrices, turned, of_two_axes, pooled, stored, in_a_type, running, norms, shifted)]],
+    *[(f, (Z,)) for f in (exponentials, roots, of_angles)], *[(f, (X, Y)) for f in (covariances, correlations, powers, parts, solved, correlated, of_matrices, turned, of_two_axes, pooled, stored, in_a_type, running, norms, shifted, taken)]],
     ids=lambda each: getattr(each, "__name__", ""))
 def test_what_numpy_computes(function: Callable[..., Any], given: tuple[Any, ...], recwarn: pytest.WarningsRecorder) -> None:
     wanted, found = function(*given), caten.op(function, runtime="gcc")(*given)

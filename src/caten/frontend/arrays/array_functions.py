@@ -326,7 +326,7 @@ NUMPY: dict[str, Function] = dict([
     _function("reshape", "a:array shape:shape order:text='C'", _reshape),
     _function("ravel", "a:array order:text='C'",
               lambda b, x, order: reshaping.ravel(b, assembling.in_order(b, x, order))),
-    _function("take", "a:array indices axis=None", selection.take),
+    _function("take", "a:array indices axis=None * mode:text='raise'", selection.take),
     # put together, taken apart
     _function("concatenate", "arrays:arrays axis=0", joining.concatenate),
     _function("concat", "arrays:arrays axis=0", joining.concatenate),

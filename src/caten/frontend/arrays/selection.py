@@ -5,11 +5,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...core.expr import Expr, index
+from ...loop.affine import canonical
 from ...tensor.values import Inside, Pieces
-from .argument_binding import refuse_selected
+from ..typing import WEAK_INT
+from .argument_binding import as_operand, refuse_selected
 from .axis_arguments import axis_of
 from .builder import Builder
-from .handles import ONE, ZERO, Array, Indices, spelled, spelled_extent
+from .elementwise_functions import apply, converted
+from .handles import ONE, ZERO, Array, Indices, dtype_of, is_whole, size_term, spelled, spelled_extent
 from .reshaping import ravel
 from .subscripts import At, Gathered, Item, Listed, Masked, New, Range, index_in, items_of
 
@@ -43,12 +46,31 @@ def moved(item: Any, at: Expr) -> Expr:
     return at if item.step == 1 and item.start is ZERO else item.start + at * item.step
 
 
-def take(b: Builder, x: Array, indices: Any, axis: Any) -> Array:
-    """`np.take`: elements along an axis, by an integer, a list or an array of integers."""
+def take(b: Builder, x: Array, indices: Any, axis: Any, mode: str) -> Array:
+    """`np.take`: elements along an axis, by an integer, a list or an array of integers. An index outside makes the call
+    fail; with `mode` "wrap" it counts on around the axis, and with "clip" it is the nearest one inside."""
+    extents = x.shape if axis is None else (x.shape[axis_of(b, axis, x.rank)],)
     if axis is None:
         x, axis = ravel(b, x), 0
     place = axis_of(b, axis, x.rank)
-    return select(b, x, (*[slice(None)] * place, indices))
+    return select(b, x, (*[slice(None)] * place, inside(b, indices, x.shape[place], mode, "np.take", extents)))
+
+
+def inside(b: Builder, indices: Any, extent: Expr, mode: str, what: str, extents: Sequence[Expr]) -> Any:
+    """Indices that a mode leaves as they are ("raise"), or brings into an axis. E322 for another mode. `extents`: those
+    of the axes that are this one, each of which needs an element."""
+    if mode not in ("raise", "wrap", "clip"):
+        b.fail("E322", f"there is no mode '{mode}' of {what}", "there are 'raise', 'wrap' and 'clip'")
+    given = as_operand(b, indices)
+    if mode == "raise" or given is None or not (dtype_of(given) == WEAK_INT or is_whole(dtype_of(given))):
+        return indices
+    for each in extents:
+        b.require(each > ZERO, "E323", f"{what} with the mode '{mode}' takes elements of an empty axis")
+    count = size_term(extent, b.pos)
+    if mode == "wrap":
+        return apply(b, "mod", converted(b, "i64", given), count)
+    last = size_term(canonical(extent - 1), b.pos)
+    return apply(b, "max", apply(b, "min", converted(b, "i64", given), last), size_term(ZERO, b.pos))
 
 
 def _stand_together(written: Any) -> bool:
