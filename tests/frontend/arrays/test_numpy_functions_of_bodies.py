@@ -107,13 +107,18 @@ def taken(x: Any, y: Any) -> Any:
             np.take(x, i.astype(np.int8), axis=-1, mode="wrap"), np.take(x, -1, mode="clip"), np.take(x, i[3] % 5, axis=0, mode="raise"))
 
 
-OF_NUMPYS_TYPES = (in_a_type, running, norms, shifted, taken)
+def chosen(x: Any, y: Any) -> Any:
+    i = np.arange(35).reshape(5, 7) - 15
+    return (np.choose(i % 3, [x, y, 0], mode="clip"), np.choose(i, [x, y], mode="wrap"), np.choose(i, (i, x[0], y), mode="clip"), np.choose((x[0] > 0).astype(np.int8), [x, y + 1], mode="wrap"))
+
+
+OF_NUMPYS_TYPES = (in_a_type, running, norms, shifted, taken, chosen)
 
 
 @pytest.mark.slow
 @pytest.mark.slice(5)
 @pytest.mark.parametrize(("function", "given"), [
-    *[(f, (Z,)) for f in (exponentials, roots, of_angles)], *[(f, (X, Y)) for f in (covariances, correlations, powers, parts, solved, correlated, of_matrices, turned, of_two_axes, pooled, stored, in_a_type, running, norms, shifted, taken)]],
+    *[(f, (Z,)) for f in (exponentials, roots, of_angles)], *[(f, (X, Y)) for f in (covariances, correlations, powers, parts, solved, correlated, of_matrices, turned, of_two_axes, pooled, stored, in_a_type, running, norms, shifted, taken, chosen)]],
     ids=lambda each: getattr(each, "__name__", ""))
 def test_what_numpy_computes(function: Callable[..., Any], given: tuple[Any, ...], recwarn: pytest.WarningsRecorder) -> None:
     wanted, found = function(*given), caten.op(function, runtime="gcc")(*given)
@@ -125,6 +130,10 @@ def test_what_numpy_computes(function: Callable[..., Any], given: tuple[Any, ...
     assert not recwarn.list
 
 
+def wraps_nothing(x: Any) -> Any:
+    return np.take(x[:, :0], [1, 2], axis=1, mode="wrap")
+
+
 def some_weights(x: Any) -> Any:
     return np.cov(x, aweights=x[0])
 
@@ -134,6 +143,7 @@ def three_axes(x: Any) -> Any:
 
 
 @pytest.mark.parametrize(("function", "message"), [
+    (wraps_nothing, "E323: np.take with the mode 'wrap' takes elements of an empty axis"),
     (some_weights, "E327: np.cov is not supported with these arguments"), (three_axes, "E330: variables are a matrix or a vector, not an array of the shape [1 N0 N1]")])
 def test_refusals(function: Callable[..., Any], message: str) -> None:
     with pytest.raises(CatenError) as refused:

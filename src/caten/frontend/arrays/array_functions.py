@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from ...core.dtypes import DTYPES
-from ...core.expr import Expr
+from ...core.expr import Expr, index
 from ...core.scalars import OPERATORS
 from ..typing import WEAK_INT, Literal
 from . import (
@@ -23,12 +23,12 @@ from . import (
     selection,
     views,
 )
-from .argument_binding import KINDS, Function, as_extent
+from .argument_binding import KINDS, Function, as_extent, as_operand
 from .axis_arguments import axes_of
 from .builder import Builder
 from .einsum import einsum
 from .elementwise_functions import apply, choose, converted, in_type, logical, round_to, term_of, truth, viewed
-from .handles import Array, Operand, constant_of, dtype_of, owned, product_of, shape_of, size_term
+from .handles import Array, Operand, constant_of, dtype_of, is_whole, owned, product_of, shape_of, size_term
 from .python_builtins import ndindex
 from .size_functions import also_of_sizes
 from .type_limits import finfo, iinfo
@@ -135,6 +135,23 @@ def _select(b: Builder, conditions: list[Array], choices: list[Array], default: 
     for condition, choice in reversed(list(zip(conditions, choices, strict=True))):
         chosen = choose(b, condition, choice, chosen)
     return chosen
+
+
+def _choose(b: Builder, which: Array, choices: Any, mode: str) -> Operand:
+    """The element of the array that `which` numbers, all arrays broadcast together."""
+    given = [as_operand(b, each) for each in choices] if isinstance(choices, tuple | list) else []
+    arrays = [x for x in given if x is not None]
+    if not arrays or len(arrays) < len(given) or not is_whole(which.dtype):
+        b.fail("E322", "np.choose takes an array of integers and a list of arrays",
+               "np.choose(which, [x, y], mode='clip')")
+    if mode == "raise":
+        b.fail("E327", "np.choose does not check its numbers yet",
+               "with mode='clip' or mode='wrap' there is no wrong one")
+    at = selection.inside(b, which, index(len(arrays)), mode, "np.choose", ())
+    chosen: Operand = arrays[-1]
+    for n, each in reversed(list(enumerate(arrays[:-1]))):
+        chosen = choose(b, apply(b, "eq", at, _number(b, n)), each, chosen)
+    return views.broadcast_to(b, b.array(chosen), b.broadcast(which.shape, shape_of(chosen)))
 
 
 def _outer(b: Builder, fn: str, x: Array, y: Array) -> Operand:
@@ -246,6 +263,7 @@ NUMPY: dict[str, Function] = dict([
     *[_universal(row.numpy, row.name) for row in OPERATORS.values() if row.numpy and row.name != "where"],
     *[_universal(name, fn) for name, fn in _OTHER_NAMES.items()],
     _function("select", "condlist:arrays choicelist:arrays default:operand=0", _select),
+    _function("choose", "a:array choices * mode:text='raise'", _choose),
     _function("where", "condition:operand x:operand y:operand", choose),
     _function("clip", "x:operand a_min:operand=None a_max:operand=None min:operand=None max:operand=None", _clip),
     _universal("square", lambda b, x: apply(b, "pow", x, Literal(WEAK_INT, b.pos, value=2))),
