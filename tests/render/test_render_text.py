@@ -469,3 +469,15 @@ def test_an_extreme_without_nan_is_one_comparison(fn: str, identity: str, symbol
     assert line.replace("SYM", symbol) in text
     kept = rendered("(for i 0 M 1 serial (for j 0 (- N 8) 1 serial " + body.format(x).replace("FN", fn) + "))")
     assert f"ct_{fn}_f32" in kept
+
+
+def test_a_nest_that_adds_to_a_register_tile_asks_first_whether_the_loops_inside_run() -> None:
+    """Otherwise clang copies the accumulators after each of them. An extent that changes in the nest is not asked for, nor a constant one."""
+    nest = """(loop Op (buffer Y f32 (M) (0) inout) (buffer X f32 (M N) (0 1) in) (size M) (size N)
+      (kernel main (local A f32 (8) {space}) (setf (vref A 8 (0)) (splat 8 0.0))
+        (for i 0 M 1 serial (for j 0 {hi} 1 serial (incf (vref A 8 (0)) (splat 8 (aref X i {j})))))
+        (setf (aref Y 0) (aref A 0))))"""
+    texts = {(space, hi): CStyle().render(program(nest.format(space=space, hi=hi, j="(min j (- N 1))" if hi in ("4", "(+ i 1)") else "j")))
+             for space, hi in (("register", "N"), ("stack", "N"), ("register", "4"), ("register", "(+ i 1)"))}
+    assert {key: "if (0 < N) {" in text for key, text in texts.items()} == {
+        ("register", "N"): True, ("stack", "N"): False, ("register", "4"): False, ("register", "(+ i 1)"): False}

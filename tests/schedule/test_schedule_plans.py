@@ -13,7 +13,7 @@ from caten.core.program import Machine
 from caten.core.text import flat, read_forms
 from caten.schedule.emit import emit
 from caten.schedule.plans import contractions, gpu, maps, reductions, row_passes, transposes
-from caten.schedule.plans.convolutions import PackedConvolution
+from caten.schedule.plans.convolutions import PackedConvolution, TapsAtOnce
 from caten.schedule.plans.packed_products import PackedGemm
 from caten.schedule.plans.parameters import Parameter
 from caten.schedule.plans.plan import Axis, NestKind, NotApplicable, Plan, PlanContext, Version
@@ -385,3 +385,19 @@ def test_an_image_of_known_size_with_windows_of_unknown_size_is_no_gradient_of_w
     ("f32", 8, 4, 4, False)])
 def test_many_small_matrices_are_squares_of_short_vectors(kind: str, rows: int, sums: int, columns: int, is_tiny: bool) -> None:
     assert tiny(kind, rows, sums, columns, batch=True) == is_tiny
+
+
+@pytest.mark.parametrize(("machine", "filters", "taps", "rows"), [
+    (V3, None, 3, 3), (V3, 64, 3, 3), (V3, 4, 3, 2), (V3, 1, 3, 1), (V3, 16, 5, 2), (V3, 16, 7, 1), (V3, 16, 12, 1), (V3, 16, 13, None), (V4, 16, 3, 8),
+    (V4, 10, 3, 5), (V4, 16, 7, 2), (SHORT, 16, 3, 3)])
+def test_gradients_of_weights_have_lanes_along_the_lines_of_images(machine: Machine, filters: int | None, taps: int, rows: int | None) -> None:
+    """Filters of a register tile: as many as leave registers for what is loaded, in tiles that cover all filters in the least time."""
+    moving = (axis("k", 3), axis("l", taps))
+    left = M if filters is None else axis("m", filters)
+    sums = (B, Axis("y", "Y", "Y"), Axis("x", "X", "X"))
+    found = versions(contractions.PRODUCTS, Product("f32", machine.vector_bytes // 4, (), (left,), (N, *moving), sums, "x", "x", moving, True), machine)
+    made = found.get("taps_at_once")
+    assert (made.plan.rows if made is not None and isinstance(made.plan, TapsAtOnce) else None) == rows
+    if made is not None:
+        lanes = machine.vector_bytes // 4
+        assert flat(made.when) == f"(<= (* (* (floordiv (+ X {lanes - 1}) {lanes}) {lanes}) 65) (* X 100))"

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from schedule_nets import arguments, program
 
+from caten.loop.statements import If, LoopProgram
 from caten.schedule import script
 from caten.semantics.interpret import run
 
@@ -31,3 +32,30 @@ def test_what_is_not_finite_gives_what_it_gave(value: float, place: str) -> None
         run(node, given)
         results.append(given["v"])
     assert np.array_equal(results[0], results[1], equal_nan=True)
+
+
+TAPS = """(for k 0 3 1 serial (for i 0 N 1 serial (if (and (<= 0 (- (+ i k) 1)) (< (- (+ i k) 1) N))
+ ((incf (aref S k 0) (* (aref u (- (+ i k) 1)) (aref V 0 i 0)))))))"""
+OF_TWO_TILES = """(schedule (split i 4 pad) (split k 3) (stage ko V read scratch io ii) (stage ki u read scratch (io ii ki))
+ (stage io S partial register) (unguard ko u_tile))"""
+
+
+def sums_of_tests(node: LoopProgram) -> list[str]:
+    return [str(n.cond) for n in node.unique() if isinstance(n, If) and "_sum" in str(n.cond)]
+
+
+@pytest.mark.parametrize(("value", "place"), [(0.0, ("u", 0)), *product(SPECIAL, (("u", 0), ("u", -1), ("V", 0), ("V", -1)))])
+def test_conditions_for_which_either_tile_holds_zeros_go(value: float, place: tuple[str, int]) -> None:
+    """Seven elements in blocks of four: behind them lies a zero of V's tile, beside what u's tile holds for the first tap."""
+    before = program(TAPS)
+    after = script.apply(before, script.parse_schedule(OF_TWO_TILES).steps, verify=True)
+    (cond,) = sums_of_tests(after)
+    assert [name for name in ("u_tile_sum", "V_tile_sum") if name in cond] == ["u_tile_sum", "V_tile_sum"]
+    results = []
+    for node in (before, after):
+        given = arguments(node, {"M": 1, "N": 7, "K": 1}, 1)
+        name, where = place
+        (given[name] if name == "u" else given[name][0, :, 0])[where] = value
+        run(node, given)
+        results.append(given["S"])
+    assert np.allclose(results[0], results[1], equal_nan=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
 
 from ..core.dtypes import DTYPES
-from ..core.expr import Const, Expr, Var, index
+from ..core.expr import Const, Expr, Op, Var, index
 from ..core.node import Node, substitute, unique_in
 from ..core.program import At
 from ..errors import error
@@ -93,6 +94,8 @@ class KernelBody(Lines):
         self._read = {n.name if isinstance(n, Var) else n.buffer
                       for n in unique_in(read) if isinstance(n, (Var, Aref, Vref))}
         self._written = {n.ref.buffer for n in nodes if isinstance(n, (Setf, Incf, Transpose))}
+        self._tiles = frozenset([n.name for n in nodes if isinstance(n, Local) and n.space == "register"])
+        self._running: list[Expr] = []              # that loops inside the nest which is written have iterations
         self._divides = any(guarded_divisions.is_division(n) for n in nodes)
         self.fails = any(isinstance(n, Fail) for n in nodes)
         self._unfenced = False                      # is there a non-temporal store without a fence after it?
@@ -120,7 +123,8 @@ class KernelBody(Lines):
                     case For():
                         outside, inside = self._vectors, loop_headers.has_vectors(stmt)
                         self._vectors = outside or inside
-                        self._loop(stmt, is_rest=outside and not inside)
+                        with self._if_inner_loops_run(stmt):
+                            self._loop(stmt, is_rest=outside and not inside)
                         self._vectors = outside
                     case If():
                         self._branch(stmt)
@@ -285,6 +289,19 @@ class KernelBody(Lines):
                 self._body(loop)
             else:
                 self._body_until(loop, guard)
+
+    @contextmanager
+    def _if_inner_loops_run(self, loop: For) -> Iterator[None]:
+        """Around a nest of loops that adds to a register tile: `if` those inside have iterations."""
+        conds = [cond for cond in loop_headers.inner_loops_run(loop, self._tiles) if cond not in self._running]
+        if not conds:
+            yield
+            return
+        self._running += conds
+        cond = reduce(lambda a, b: Op("and", (a, b)), conds)
+        with self.braces(f"if ({self.expressions.text(cond)})"):
+            yield
+        del self._running[-len(conds):]
 
     def _body_until(self, loop: For, guard: Expr) -> None:
         """The body of a loop that ends where the condition does not hold."""

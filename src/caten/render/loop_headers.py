@@ -3,8 +3,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ..core.expr import Const, Var
-from ..loop.statements import Fail, For, If, Let, Local, Ref, Stmt, Vref
+from ..core.expr import Const, Expr, Op, Var
+from ..loop.statements import Fail, For, If, Incf, Let, Local, Ref, Setf, Stmt, Vref
 from . import cache_hints
 from .c_expressions import Expressions
 from .scratch_memory import is_in_scratch
@@ -66,6 +66,24 @@ def _is_shared_out(stmt: Stmt) -> bool:
         case Local():
             return is_in_scratch(stmt)
     return False
+
+
+def inner_loops_run(loop: For, tiles: frozenset[str]) -> tuple[Expr, ...]:
+    """The conditions that the loops directly inside a serial loop run, if they add to one of these register tiles and
+    their extents stay the same. Where clang does not know, the accumulators are others after each of these loops than
+    in it, and are copied, or spilled."""
+    conds: list[Expr] = []
+    inner, outer = loop, {loop.name}
+    while inner.mark == "serial" and len(inner.body) == 1 and isinstance(only := inner.body[0], For):
+        inner = only
+        if any(isinstance(n, Ref) or (isinstance(n, Var) and n.name in outer)
+               for e in (inner.lo, inner.hi) for n in e.unique()):
+            return ()
+        if inner.mark == "serial" and not (isinstance(inner.lo, Const) and isinstance(inner.hi, Const)):
+            conds.append(Op("lt", (inner.lo, inner.hi)))
+        outer.add(inner.name)
+    stored = {n.ref.buffer for n in inner.unique() if isinstance(n, Incf | Setf)} if conds else set()
+    return tuple(conds) if stored & tiles else ()
 
 
 def unroll_factor(loop: For) -> int:

@@ -122,22 +122,28 @@ class Specialized(Made):
 
 
 @frozen
-class Unguarded(Made):
-    """The loops that test whether the other factor is finite, the array with the outcome, and the guarded copy.
-    Integers need none of these."""
+class FinitenessTest:
+    """The array that is 0 if all elements of a factor are finite, and the loops that add them up."""
 
-    tests: tuple[str, ...] = ()
-    total: str = ""
+    total: str
+    loops: tuple[str, ...]
+
+
+@frozen
+class Unguarded(Made):
+    """The tests whether factors are finite, and the guarded copy. Integers need neither."""
+
+    tests: tuple[FinitenessTest, ...] = ()
     copies: Names = field(default_factory=dict)
     copied_arrays: tuple[str, ...] = ()
 
     @property
     def loops(self) -> tuple[str, ...]:
-        return (*self.tests, *self.copies.values())
+        return (*[name for test in self.tests for name in test.loops], *self.copies.values())
 
     @property
     def arrays(self) -> tuple[str, ...]:
-        return (*([self.total] if self.total else []), *self.copied_arrays)
+        return (*[test.total for test in self.tests], *self.copied_arrays)
 
 
 @frozen

@@ -14,7 +14,7 @@ from ..analysis.loop_queries import loops_in, mentions, trip_count
 from ..draft import Copies, Draft
 from ..plans.convolutions import PackedConvolution
 from ..plans.plan import PlanContext
-from ..step_results import Staged, Unguarded
+from ..step_results import FinitenessTest, Staged, Unguarded
 from .common_steps import (
     EPILOGUE,
     accumulate,
@@ -189,13 +189,19 @@ def drop_edge_conditions(draft: Draft, around: str, packed: str, lanes: int, con
     made = draft.result_of(lambda d: d.take("unguard", around, packed), f"the step 'unguard {around} {packed}'")
     if not isinstance(made, Unguarded):
         return {}
-    first, others, last = made.tests[:1], made.tests[-2:-1] if constant_window else (), made.tests[-1:]
-    if made.tests and (sums := draft.result_of(         # a vector of partial sums for each tap of a window row
-            lambda d: d.stage(*first, made.total, "partial", "register", *others, *last),
-            f"the step 'stage test sums {made.total}'")) is not None:
-        for name in (*last, *sums.over(*last, "begin")):
-            filters = trip_count(draft.loop(name)) or lanes
-            draft.attempt(partial(vectorize_loop, name=name, lanes=min(lanes, filters)))
-        for name in [name for other in others for name in (other, *sums.over(other))]:
-            draft.try_steps(("unroll", name))
+    for test in made.tests:
+        draft.attempt(partial(_vectorize_test, test=test, lanes=lanes, constant_window=constant_window))
     return dict(made.copies)
+
+
+def _vectorize_test(draft: Draft, test: FinitenessTest, lanes: int, constant_window: bool) -> None:
+    """Add up what is tested in a vector, or one for each tap of a window row."""
+    first, others, last = test.loops[0], test.loops[-2:-1] if constant_window else (), test.loops[-1]
+    if not constant_window and trip_count(draft.loop(last)) is None:
+        last = draft.split_whole(last, lanes, "pad")[1]
+    sums = draft.stage(first, test.total, "partial", "register", *others, last)
+    for name in (last, *sums.over(last, "begin")):
+        filters = trip_count(draft.loop(name)) or lanes
+        draft.attempt(partial(vectorize_loop, name=name, lanes=min(lanes, filters)))
+    for name in [name for other in others for name in (other, *sums.over(other))]:
+        draft.try_steps(("unroll", name))

@@ -26,6 +26,7 @@ from .convolutions import (
     narrow_tiles,
     pointwise_convolution,
     small_images,
+    taps_at_once,
     weight_gradient,
     wide_tiles,
 )
@@ -402,5 +403,5 @@ PRODUCTS = NestKind(
     (tiny_matrix, short_dots, matrix_vector, several_rows, few_columns, few_columns_transposed,
      streamed_in_small_blocks, streamed_right, three_vectors, right_fits_cache, whole_tiles, batch_fits_cache,
      few_rows, pointwise_convolution, small_images, small_batch, filters_in_vectors, few_filters,
-     few_pixels_in_wide_tiles, few_pixels, weight_gradient, narrow_tiles, wide_tiles, convolution, small_product,
-     long_last_sum, packed))
+     few_pixels_in_wide_tiles, few_pixels, taps_at_once, weight_gradient, narrow_tiles, wide_tiles, convolution,
+     small_product, long_last_sum, packed))

@@ -21,7 +21,7 @@ from .packed_products import (
 )
 from .parameters import Parameter
 from .plan import Axis, NotApplicable, Plan, PlanContext, Version, both, version_if
-from .product import ROWS, VECTORS, Product, area_at_most, at_least, at_most, iterations, register_rows
+from .product import ROWS, VECTORS, Product, area_at_most, at_least, at_most, extent, iterations, register_rows
 
 WIDTH = Parameter("convolution.width", (4, 8, 16), 8, what="pixels of an image line in a tile of several lines")
 NARROW_TILES = 4                # an image is small if a line is shorter than so many register tiles
@@ -46,6 +46,10 @@ ONE_VECTOR = 125                # percent of the time that a pixel takes in a ti
 FULL_TILES = 50                 # percent of a tile that taps fill: so that channels in its place take no less time
 MOST_TAPS = 64                  # of weights: more are the pixels of an image, and the windows are not as large
 IMAGE_LINES = 64                # that are packed at once where windows are as large as images
+FULL_HEIGHT = 8                 # most filters of a tile of taps
+LATENCY = 8                     # of a multiply-add, in half cycles
+TAP_LINES = 32                  # of an image that are added up before the lanes of the accumulators are
+FULL_LINE = 65                  # percent of vectors that the pixels of a line fill
 USUAL_WINDOW = 3                # assumed extent of a window if it is unknown
 
 
@@ -103,6 +107,18 @@ class DirectConvolution(Plan):
     lanes: int
     depth: int
     unroll_inner: bool = False
+
+
+@frozen
+class TapsAtOnce(Plan):
+    """The gradient of weights with lanes along the lines of images, along which it is summed: a register tile is a
+    vector of partial sums for each of `rows` filters × the taps of a window row. Vectors of the image begin wherever a
+    tap does, and are loaded once for all filters. `lines`: of an image so many are copied, with their halo, and summed
+    in one visit of a tile."""
+
+    rows: int
+    lines: int
+    lanes: int
 
 
 # -- planners ----------------------------------------------------------------------------------------------------------
@@ -214,6 +230,25 @@ def weight_gradient(p: Product, context: PlanContext) -> Version:
                       at_least(channels[-1], lanes), "g", "there are few channels")
 
 
+def taps_at_once(p: Product, context: PlanContext) -> Version:
+    """For gradients of weights of images whose lines fill vectors: no element is packed, and no lane of a tile is
+    empty."""
+    lanes = context.lanes([p.dtype])
+    if not _is_of_images(p) or not p.is_2d or p.columns[-2:] != p.moving[-2:] or p.lanes < lanes:
+        raise NotApplicable("it is no gradient of weights of several lines")
+    filters, taps, column = p.rows[-1], p.columns[-1].count or 1, p.sums[-1]
+    if p.left_along != column.name or p.right_along != column.name or not (column.size or column.count):
+        raise NotApplicable("images are not contiguous along their lines, or the extent of these is no size")
+    free, count = context.machine.registers - SPARE, filters.count or MOST_FILTERS
+    heights = [n for n in range(1, min(FULL_HEIGHT, count) + 1) if n * taps + min(n, taps) < free]
+    if not heights:
+        raise NotApplicable("the taps of a window row do not fit the registers")
+    rows = max(heights, key=lambda n: (-_time_of_taps(count, n, taps), n))
+    plan = TapsAtOnce(rows, TAP_LINES, lanes)
+    full = ("<=", ("*", _whole(column, lanes), str(FULL_LINE)), ("*", extent(column), "100"))
+    return version_if(plan, full, "i", "lines leave lanes empty")
+
+
 def wide_tiles(p: Product, context: PlanContext) -> Version:
     """For convolutions of images that fewer register tiles cover if these have half as many lines, of twice the
     width: 14 × 14 pixels are 7 tiles of 2 × 16, but 8 of 4 × 8."""
@@ -268,7 +303,7 @@ def _wider(tall: PackedConvolution) -> PackedConvolution:
 
 def _whole(axis: Axis, at_once: int) -> Any:
     """An extent, rounded up to a multiple."""
-    return ("*", ("floordiv", ("+", axis.size, str(at_once - 1)), str(at_once)), str(at_once))
+    return ("*", ("floordiv", ("+", extent(axis), str(at_once - 1)), str(at_once)), str(at_once))
 
 
 def _rounded(filters: Axis, at_once: int, pixels: int, tiles: Any) -> Any:
@@ -323,6 +358,12 @@ def _packed_convolution(p: Product, context: PlanContext) -> PackedConvolution:
         rows, columns // width if several else 1, width if several else columns, lanes, deep,
         panel_rows_of(context, p.dtype, rows, depth), value(AHEAD), bool(window) and window[-1].count is not None,
         unrolls_inner(window, context), outside=outside)
+
+
+def _time_of_taps(filters: int, at_once: int, taps: int) -> int:
+    """Half cycles for a vector of a line, of tiles of so many filters × taps: two multiply-adds or two loads per
+    cycle, and each accumulator waits for its latency."""
+    return -(-filters // at_once) * max(at_once * taps, at_once + taps, LATENCY)
 
 
 def _is_of_images(p: Product) -> bool:

@@ -1,7 +1,8 @@
 """unguard: drop the conditions around products with a zero-padded tile."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
 from typing import Any
 
 from ...core.dtypes import is_complex, is_float
@@ -10,15 +11,15 @@ from ...core.node import substitute
 from ...core.unique_names import Names
 from ...loop.accesses import conjuncts
 from ...loop.context import Context
-from ...loop.effects import written
+from ...loop.effects import reads, written
 from ...loop.statements import Aref, For, If, Incf, Let, Local, LoopProgram, Setf, Stmt, Vref
 from ..analysis.access_bounds import is_inside, shapes
 from ..analysis.guards import wrapped
 from ..analysis.halos import halo
-from ..analysis.loop_queries import context_at, find, loops_in, mentions, reads_memory, refusal, replaced, writes
+from ..analysis.loop_queries import context_at, find, loops_in, mentions, reads_memory, refusal, replaced, trail, writes
 from ..loop_names import copied
 from ..normalize import tidied
-from ..step_results import Unguarded, arrays_of, loops_of
+from ..step_results import FinitenessTest, Unguarded, arrays_of, loops_of
 
 # loops around, by name; conditions around; what reads the tile
 Use = tuple[dict[str, For], tuple[Expr, ...], Stmt]
@@ -32,7 +33,9 @@ def unguard(program: LoopProgram, loop: str, tile: str, ending: str = "g") -> tu
     partial` of the sum inside LOOP: without the condition, the innermost loop has no branch and no mask. For floats, 0
     · x is 0 only if x is finite. A check before the loop therefore reads all of the other operand once (`u - u` is 0
     exactly for finite values), and if an element is infinite or NaN, a copy of the loop that keeps the conditions runs
-    instead. The loops of that copy end in `g`, or in the NAME given.
+    instead. The loops of that copy end in `g`, or in the NAME given. If the other operand is a tile, too, which one
+    nest before LOOP fills, the conditions for which it holds zeros go as well, and what is copied into the first tile
+    is checked like it.
 
         (unguard i T)
         (for i 0 M 1 serial                                   (local u_sum f32 () register)
@@ -56,11 +59,15 @@ def unguard(program: LoopProgram, loop: str, tile: str, ending: str = "g") -> tu
     if not is_float(products.other.dtype):
         return replaced(program, found, *tidied((free,))), Unguarded()
     names = Names.of(program)
-    before, finite, total = products.finiteness_test(names)
+    tests = products.tests(names)
+    totals = [test[0].name for test in tests if isinstance(test[0], Local)]
+    finite = [Op("eq", (Aref(total, (), products.other.dtype), number(0, products.other.dtype))) for total in totals]
     copy, new = copied((found,), ending, names)
-    made = tidied((*before, If(finite, (free,), copy)))
+    before = tuple([stmt for test in tests for stmt in test])
+    made = tidied((*before, If(reduce(lambda a, b: Op("and", (a, b)), finite), (free,), copy)))
     after = replaced(program, found, *made)
-    return after, Unguarded(tuple([loop.name for loop in loops_in(tidied(before))]), total, loops_of(new, made),
+    loops = [tuple([loop.name for loop in loops_in(tidied(test))]) for test in tests]
+    return after, Unguarded(tuple(map(FinitenessTest, totals, loops)), loops_of(new, made),
                             arrays_of(new.values(), after))
 
 
@@ -85,7 +92,12 @@ class _Products:
         self.use = use
         self.mine, self.other = self._factors()
         self._check_sum()
-        self.dropped = tuple([c for c in self.conds if self._is_filled_with_zeros(c)])
+        zeros = _Zeros(self.mine, self.filling, self.loops, self.context)
+        dropped = [c for c in self.conds if zeros.where_not(c)]
+        before = self._filled_before()
+        self.by_other = tuple([c for c in self.conds if c not in dropped and before is not None
+                               and before.where_not(c)])
+        self.dropped = (*dropped, *self.by_other)
         if not self.dropped:
             raise self.refuse("around its products there is no condition that it holds zeros for")
         self.needed = self._loops_of_the_other()
@@ -114,6 +126,25 @@ class _Products:
         if self.other.buffer in written((self.found,)):
             raise self.refuse(f"{self.other} is written inside '{self.found.name}'")
 
+    def _filled_before(self) -> _Zeros | None:
+        """Where the other factor holds zeros, if it is a tile that one nest before the loop fills. None, too, if what
+        is copied into the tile cannot be read before the loop."""
+        name, before = self.other.buffer, [s for stmts, _ in trail(self.program, self.found) for s in stmts]
+        filling = [stmt for stmt in before if name in written((stmt,))]
+        declared = any(isinstance(stmt, Local) and stmt.name == name for stmt in before)
+        changing = [n.name for n in self.found.walk() if isinstance(n, Let)]
+        if len(filling) != 1 or not declared or self._loops_to_the_filling() is None or mentions(
+                self.filling, changing) or reads(self.filling) & written((self.found,)):
+            return None
+        return _Zeros(self.other, filling[0], self.loops, context_at(self.program, filling[0]))
+
+    def _loops_to_the_filling(self) -> list[For] | None:
+        """The loops around the nest that fills the tile, from the loop on. None if there are conditions."""
+        way = [stmt for _, stmt in trail(self.program, self.filling)][:-1]
+        inside = way[next(n for n, stmt in enumerate(way) if stmt is self.found):]
+        loops = [stmt for stmt in inside if isinstance(stmt, For)]
+        return loops if len(loops) == len(inside) else None
+
     def _loops_of_the_other(self) -> list[For]:
         """The loops whose variables the other factor uses. Its accesses are in bounds without the conditions."""
         inner = loops_in(self.found)
@@ -130,8 +161,56 @@ class _Products:
             raise self.refuse(f"{self.other} is not proven to stay inside {self.other.buffer} without the conditions")
         return needed
 
-    # zeros of the tile ----------------------------------------------------------------------------------------------
-    def _is_filled_with_zeros(self, cond: Expr) -> bool:
+    # results --------------------------------------------------------------------------------------------------------
+    def without_conditions(self) -> For:
+        """The loop without the conditions."""
+        def go(node: Any) -> Any:
+            if isinstance(node, If) and not node.otherwise and any(n is self.use for n in node.walk()):
+                then = tuple([new for s in node.then for new in _listed(go(s))])
+                rest = tuple([c for c in conjuncts(node.cond) if c not in self.dropped])
+                return (wrapped(then, rest),) if rest else then
+            return node.map(go) if isinstance(node, For | If) else node
+        return self.found.map(go)
+
+    def tests(self, names: Names) -> tuple[tuple[Stmt, ...], ...]:
+        """Statements before the loop that add x - x for every element x of the other factor, from a sum that starts at
+        0. For a finite x, x - x is 0; otherwise it is NaN, and so is the sum. If the other factor holds zeros for some
+        conditions, more such statements are about what is copied into the tile."""
+        cell = self._total(self.other, names)
+        body: Stmt = Incf(cell, Op("sub", (self.other, self.other)))
+        made = [self._test(cell, self.needed, body, names)]
+        outside = self._loops_to_the_filling() if self.by_other else None
+        if outside is not None:
+            cell = self._total(self.mine, names)
+
+            def tested(node: Any) -> Any:
+                if isinstance(node, Setf):
+                    return Incf(cell, Op("sub", (node.value, node.value)))
+                return node.map(tested) if isinstance(node, For | If) else node
+            made.append(self._test(cell, outside, tested(self.filling), names))
+        return tuple(made)
+
+    def _total(self, factor: Aref, names: Names) -> Aref:
+        return Aref(names.fresh(f"{factor.buffer}_sum"), (), factor.dtype)
+
+    def _test(self, cell: Aref, loops: Sequence[For], body: Stmt, names: Names) -> tuple[Stmt, ...]:
+        for loop in reversed(loops):
+            body = For(loop.name, loop.lo, loop.hi, loop.step, "serial", (body,))
+        zero = number(0, cell.dtype)
+        return Local(cell.buffer, cell.dtype, (), "register"), Setf(cell, zero), *copied((body,), "_u", names)[0]
+
+    def refuse(self, reason: str) -> Exception:
+        return refusal("E529", self.step, reason)
+
+
+class _Zeros:
+    """Where a tile holds zeros: the access to it in the products, the loops around these, and the nest that fills
+    it."""
+
+    def __init__(self, mine: Aref, filling: Stmt, loops: dict[str, For], context: Context) -> None:
+        self.mine, self.filling, self.loops, self.context = mine, filling, loops, context
+
+    def where_not(self, cond: Expr) -> bool:
         """Is every element that the products read zero if `cond` fails for it?"""
         return not reads_memory(cond) and self._fills(self.filling, {}, cond, self.context)
 
@@ -143,7 +222,7 @@ class _Products:
             case If(cond=asked, then=(yes,), otherwise=(no,)) if not reads_memory(asked):
                 return (self._fills(yes, loops, cond, context.given(asked))
                         and self._fills(no, loops, cond, context.given(asked, False)))
-            case Setf(ref=Aref(buffer=self.tile) as ref):
+            case Setf(ref=Aref() as ref) if ref.buffer == self.mine.buffer:
                 where_filled = self._in_the_filling(cond, ref, loops)
                 return where_filled is not None and _is_zero_without(stmt.value, where_filled, context)
         return False
@@ -182,33 +261,6 @@ class _Products:
         except ValueError:
             return None, None
         return shared.loop, shared.of(cond)
-
-    # results --------------------------------------------------------------------------------------------------------
-    def without_conditions(self) -> For:
-        """The loop without the conditions."""
-        def go(node: Any) -> Any:
-            if isinstance(node, If) and not node.otherwise and any(n is self.use for n in node.walk()):
-                then = tuple([new for s in node.then for new in _listed(go(s))])
-                rest = tuple([c for c in conjuncts(node.cond) if c not in self.dropped])
-                return (wrapped(then, rest),) if rest else then
-            return node.map(go) if isinstance(node, For | If) else node
-        return self.found.map(go)
-
-    def finiteness_test(self, names: Names) -> tuple[tuple[Stmt, ...], Expr, str]:
-        """Statements before the loop that add x - x for every element x of the other factor; the condition that holds
-        after them if all elements are finite; the name of the sum. For a finite x, x - x is 0; otherwise it is NaN, and
-        so is the sum."""
-        dtype = self.other.dtype
-        total = Local(names.fresh(f"{self.other.buffer}_sum"), dtype, (), "register")
-        cell = Aref(total.name, (), dtype)
-        body: tuple[Stmt, ...] = (Incf(cell, Op("sub", (self.other, self.other))),)
-        for loop in reversed(self.needed):
-            body = (For(loop.name, loop.lo, loop.hi, loop.step, "serial", body),)
-        before = (total, Setf(cell, number(0, dtype)), *copied(body, "_u", names)[0])
-        return before, Op("eq", (cell, number(0, dtype))), total.name
-
-    def refuse(self, reason: str) -> Exception:
-        return refusal("E529", self.step, reason)
 
 
 def _declaration(stmts: tuple[Stmt, ...], tile: str, context: Context) -> tuple[tuple[Stmt, ...], Context] | None:
