@@ -360,6 +360,7 @@ ELSEWHERE = {
     "hoist": "`lift_scope` (Exo); loop unswitching",
     "unroll": "`unroll` (Halide, TVM), `unroll_loop` (Exo); after split and reorder: unroll-and-jam",
     "jam": "`unroll_jam` (Polly, LLVM) without the unrolling; scalar expansion and loop interchange",
+    "interior": "index-set splitting into interior and boundary (Halide: loop partitioning)",
     "partition": "loop partitioning (Halide, TVM); index-set splitting, peeling",
     "vectorize": "`vectorize` (Halide, TVM); SIMD vectorisation of any loop of a nest",
     "parallel": "`parallel` (Halide, TVM), `parallelize_loop` (Exo); OpenMP's `parallel for`, with `collapse` for two",

@@ -171,6 +171,9 @@ class Drawer:
     def _partition(self) -> Sequence[Any]:
         return [self._loop(self.see.guarded)]
 
+    def _interior(self) -> Sequence[Any]:
+        return [self._loop(self.see.guarded)]
+
     def _unroll(self) -> Sequence[Any]:
         return [self._loop(self.see.constant), *self.pick(((), ("mark",), ("full",)))]
 

@@ -405,6 +405,15 @@ REFUSALS = (
     ("E523", "(parallel j) (merge j k)",
      "(for j 0 N 1 serial (setf (aref v j) x)) (for k 0 N 1 serial (incf (aref s) x))",
      "merge j k: one of them is parallel, and both together may not be: the loop over j is a reduction"),
+    # interior
+    ("E541", "(interior j)", ONE, "interior j: no condition in it holds from or up to an iteration that is known before the loop"),
+    ("E541", "(interior j)", "(for j 0 N 1 serial (if (< (aref u j) x) ((setf (aref v j) x))))",
+     "interior j: no condition in it holds from or up to an iteration that is known before the loop"),
+    ("E541", "(interior j)", "(for j 0 N 1 serial (let k i64 (* 2 j)) (if (< k N) ((setf (aref v k) x))))",
+     "interior j: no condition in it holds from or up to an iteration that is known before the loop"),
+    ("E541", "(interior j)", "(for j 0 N 1 serial (if (< j 2) ((if (< 4 j) ((setf (aref v j) x))))))",
+     "interior j: its conditions hold in no iteration together"),
+    ("E541", "(interior j)", "(for j 0 N 2 serial (if (< j M) ((setf (aref v j) x))))", "interior j: it counts in steps of 2"),
     # partition
     ("E541", "(partition j)", ONE, "partition j: no condition in it holds up to an iteration that is known before the loop"),
     ("E541", "(partition j)", "(for j 0 N 1 serial (if (< (aref u j) x) ((setf (aref v j) x))))",

@@ -22,6 +22,7 @@ from .primitives.flatten import flatten
 from .primitives.fuse import fuse
 from .primitives.hoist import hoist
 from .primitives.inline import inline
+from .primitives.interior import interior
 from .primitives.jam import jam
 from .primitives.merge import merge
 from .primitives.pad import pad
@@ -97,6 +98,7 @@ PRIMITIVES: dict[str, Primitive] = {
     "unroll": Primitive(unroll, ("loop",), (("mark", "full"),)),
     "jam": Primitive(jam, ("loop",)),
     "partition": Primitive(partition, ("loop",), ("name",)),
+    "interior": Primitive(interior, ("loop",), ("name", "name")),
     "vectorize": Primitive(vectorize, ("loop",)),
     "parallel": Primitive(parallel, ("loop",)),
     "bind": Primitive(bind, ("loop", MARKS)),

@@ -62,6 +62,18 @@ class Partitioned(Made):
 
 
 @frozen
+class Around(Made):
+    """The loops before and after the interior, with those inside them, and their arrays."""
+
+    others: tuple[str, ...]
+    arrays: tuple[str, ...] = ()
+
+    @property
+    def loops(self) -> tuple[str, ...]:
+        return self.others
+
+
+@frozen
 class OneLoop(Made):
     """The fused loop, or the second loop after fission."""
 

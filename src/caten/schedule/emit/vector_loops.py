@@ -388,6 +388,7 @@ def emit_vector_accumulator(draft: Draft, chain: Chain, plan: VectorAccumulator,
     held = _hold(draft, total.summed[0], total.out.buffer)
     if plan.vectors > 1:
         vectorize_outer_loop(draft, (*rest, loop), plan.lanes, context, masked=True, vectors=plan.vectors)
+        without_edges(draft, *total.summed)
         return
     chains = () if plan.unrolled else draft.result_of(partial(_sum_in_chains, loop=total.summed[-1], tile=held.tile))
     whole = split_overlapped(draft, loop, plan.lanes, context)
@@ -400,9 +401,17 @@ def emit_vector_accumulator(draft: Draft, chain: Chain, plan: VectorAccumulator,
         if tiles.tail:
             draft.attempt(partial(vectorize_masked, loop=tiles.tail, lanes=plan.lanes, context=context))
         draft.take("vectorize", tiles.inner)
+    without_edges(draft, *([*rest, tiles.outer] if plan.unrolled else total.summed[:-1] if chains else total.summed))
     use_fma(draft, tiles.outer, total.out, context)
     for name in reversed(total.summed) if plan.unrolled else chains or ():
         draft.take("unroll", name, "full")
+
+
+def without_edges(draft: Draft, *loops: str) -> None:
+    """Split loops, the outermost first, where the conditions in them begin or cease to hold (the padding of a
+    convolution): their interior is without masks."""
+    for name in loops:
+        draft.try_steps(("interior", name))
 
 
 def _sum_in_chains(draft: Draft, loop: str, tile: str) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from ..analysis.classify import (
     reduction,
     shares_operand,
 )
+from ..analysis.loop_queries import mentions
 from .parameters import Parameter
 from .plan import Axis, NestKind, NotApplicable, Plan, PlanContext, Version, axes_of, both
 
@@ -49,7 +50,8 @@ class Sum:
     `contiguous`: is memory contiguous along the innermost summed loop? `row`: the kept loop in which the results are
     contiguous, if any. `gathers`: an access that is not contiguous in `row`. `compute_bound`: does every element take
     an elementary function? `shared`: is an array read that does not move with the innermost kept loop (the vector of a
-    matrix-vector product)?"""
+    matrix-vector product)? `along`: the summed loops that move all arrays along the lines that `row` runs along, if at
+    all: that along the line of a window, whose neighbours read most of the same elements."""
 
     dtype: str
     lanes: int
@@ -60,6 +62,7 @@ class Sum:
     gathers: str = ""
     compute_bound: bool = False
     shared: bool = False
+    along: tuple[Axis, ...] = ()
 
 
 @frozen
@@ -226,19 +229,22 @@ def narrow_columns(s: Sum, context: PlanContext) -> Version:
 def strips(s: Sum, context: PlanContext) -> Version:
     """For what fits L2: a strip of columns stays in registers from the first row to the last. From memory, the pieces
     of rows would be short streams."""
-    if s.row is None or not context.masks_are_cheap(s.lanes) or len(s.summed) > 1:
+    apart = [axis for axis in s.summed if axis not in s.along]
+    if s.row is None or not context.masks_are_cheap(s.lanes) or len(apart) > 1:
         raise NotApplicable("the results are not contiguous in any loop, there are several sums, or no masks")
     fits = context.machine.cache_bytes[-1] * 3 // 4 // DTYPES[s.dtype].bytes           # with what else is read
-    counts = s.row.count, s.summed[0].count
     vectors = context.vectors_of(s.row, s.lanes, STRIP_VECTORS // (2 if context.uses_threads else 1))
     if vectors < 2:
         raise NotApplicable("a strip is one vector")
     plan = VectorAccumulator(s.lanes, vectors=vectors)
+    if not apart:                                           # neighbours read the same piece of a line
+        return Version(plan)
+    counts = s.row.count, apart[0].count
     if all(counts):
         if prod([n or 1 for n in counts]) > fits:
             raise NotApplicable("the array does not fit L2")
         return Version(plan)
-    extents = [axis.size or axis.count for axis in (s.row, s.summed[0])]
+    extents = [axis.size or axis.count for axis in (s.row, apart[0])]
     if not all(extents):
         raise NotApplicable("an extent is no size")
     return Version(plan, ("<=", ("*", *[str(e) for e in extents]), str(fits)), "f")
@@ -308,7 +314,14 @@ def match_reduction(program: LoopProgram, chain: Chain, context: PlanContext) ->
     kept, summed = [tuple([axes[n] for n in names]) for names in (total.kept, total.summed)]
     return Sum(total.out.dtype, lanes, kept, summed, reduces_contiguously(program, chain, total),
                axes[row] if row is not None else None, str(far[0]) if far else "", is_compute_bound(chain.body),
-               is_float(total.out.dtype) and shares_operand(chain, total))
+               is_float(total.out.dtype) and shares_operand(chain, total),
+               tuple([axes[name] for name in total.summed
+                      if row is not None and not any(_moves_apart(ref, name, row) for ref in refs)]))
+
+
+def _moves_apart(ref: Aref, name: str, row: str) -> bool:
+    """Does an access move with a loop along another axis than with the row?"""
+    return mentions(ref, (row,)) and any(mentions(i, (name,)) and not mentions(i, (row,)) for i in ref.index)
 
 
 def match_short_reduction(program: LoopProgram, chain: Chain, context: PlanContext) -> Sum:
