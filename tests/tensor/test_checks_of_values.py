@@ -55,11 +55,18 @@ def test_a_gather_has_its_check_as_a_value() -> None:
     ("return X[k] + X[k] * 2", 1),                                      # equal indices
     ("return np.where((k >= 0)[:, None], X[k], 0)", 1),
     ("return X[k] * Z[k]", 2),                                          # of two extents
+    ("return np.concatenate([X, Z])[k]", 2),                            # those of the pieces are
 ])
 def test_the_number_of_checks(code: str, checks: int) -> None:
     op = checked(spec(code, "X{float}[M N] Z{float}[L N] k{int}[T]"))
     assert op.first(Body) is None
     assert len(index_checks(op)) == len(op.all(FailIf)) == checks
+
+
+def test_an_index_at_which_no_piece_has_an_element_is_checked() -> None:
+    op = checked(spec("return np.stack([X[0], X[0] * 2])[k]"))
+    (row,) = [c.row for c in op.all(FailIf)]
+    assert [c.text for c in op.all(Check) if c.row == row] == ["(aref k i) is outside [-2, 2)"]
 
 
 def test_a_computed_index_is_said_by_its_formula() -> None:
@@ -77,6 +84,7 @@ CASES: list[tuple[str, str, str, Any]] = [
     ("return X[:, k].T * 2", "X{float}[N M] k{int}[T]", "T N", lambda X, k: X[:, k].T * 2),
     ("return (X[k] * X[k]).sum(axis=1, keepdims=True) + X[k]", "X{float}[M N] k{int}[T]", "T N", lambda X, k: (X[k] ** 2).sum(axis=1, keepdims=True) + X[k]),
     ("return X[k[k]]", "X{float}[M N] k{int}[T]", "T N", lambda X, k: X[k[k]]),
+    ("return np.stack([X[0], X[1], X[2], X[3]])[k]", "X{float}[M N] k{int}[T]", "T N", lambda X, k: X[:4][k]),
 ]
 
 

@@ -60,8 +60,9 @@ def _with_numbers(program: TensorProgram, number: Callable[[Inside], Expr]) -> T
                     memo[n] = number(n)
                 case Read():
                     memo[n] = strip(n)
-                case Pieces():                              # which piece it is: each has its accesses
-                    memo[n] = n.replace(at=strip(n.at), arms=tuple(map(go, n.arms)), bounds=tuple(map(strip, n.bounds)))
+                case Pieces():
+                    at = strip(n.at) if _check_each_other(strip(n)) else go(n.at)
+                    memo[n] = n.replace(at=at, arms=tuple(map(go, n.arms)), bounds=tuple(map(strip, n.bounds)))
                 case _:
                     memo[n] = n.map(go)
         return memo[n]
@@ -71,6 +72,13 @@ def _with_numbers(program: TensorProgram, number: Callable[[Inside], Expr]) -> T
             name: go(getattr(value, name)) for name in ("cond", "expr") if hasattr(value, name)}
         return strip(value).replace(**parts)
     return _changed(program, changed)
+
+
+def _check_each_other(n: Pieces) -> bool:
+    """Are indices before the first piece and behind the last one outside of what these read? Those of `np.stack` are
+    the same for each index."""
+    return all(any(isinstance(r, Read) and any(n.at in i.unique() for i in r.index) for r in arm.unique())
+               for arm in (n.arms[0], n.arms[-1]))
 
 
 def _changed(program: TensorProgram, change: Callable[[Node], Any]) -> TensorProgram:

@@ -203,10 +203,12 @@ class _Walk:
                 return e.replace(args=(self.expr(cond, given), self.expr(yes, (*given, (plain, True))),
                                        self.expr(no, (*given, (plain, False)))))
             case Pieces(at, arms, bounds):
-                below_ = [Op("lt", (at, bound)) for bound in bounds]
+                below_ = [Op("lt", (self.checks.strip(at), bound)) for bound in bounds]
                 before = [(*given, *[(cond, False) for cond in below_[:n]]) for n in range(len(arms))]
-                return e.replace(arms=tuple([self.expr(arm, (*before[n], *[(c, True) for c in below_[n:n + 1]]))
-                                             for n, arm in enumerate(arms)]))
+                parts = [self.expr(arm, (*before[n], *[(c, True) for c in below_[n:n + 1]]))
+                         for n, arm in enumerate(arms)]
+                checked = any(isinstance(n, Inside) for n in at.unique())
+                return e.replace(at=self.expr(at, given) if checked else at, arms=tuple(parts))
             case Inside(at, extent):                     # a number: the check is all that it needs
                 number = self.expr(at, given)
                 if reads_of(at) and not self.proves(at, extent, given):
