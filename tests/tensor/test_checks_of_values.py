@@ -84,6 +84,7 @@ CASES: list[tuple[str, str, str, Any]] = [
     ("return X[:, k].T * 2", "X{float}[N M] k{int}[T]", "T N", lambda X, k: X[:, k].T * 2),
     ("return (X[k] * X[k]).sum(axis=1, keepdims=True) + X[k]", "X{float}[M N] k{int}[T]", "T N", lambda X, k: (X[k] ** 2).sum(axis=1, keepdims=True) + X[k]),
     ("return X[k[k]]", "X{float}[M N] k{int}[T]", "T N", lambda X, k: X[k[k]]),
+    ("return np.choose(np.abs(k)[:, None], [X[k]] * 5)", "X{float}[M N] k{int}[T]", "T N", lambda X, k: np.choose(np.abs(k)[:, None], [X[k]] * 5)),
     ("return np.stack([X[0], X[1], X[2], X[3]])[k]", "X{float}[M N] k{int}[T]", "T N", lambda X, k: X[:4][k]),
 ]
 

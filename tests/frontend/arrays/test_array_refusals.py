@@ -82,7 +82,6 @@ PYTHON = [
     ('return np.take(X, I, axis=0, mode="nearest")', "E322 1:8 there is no mode 'nearest' of np.take | there are 'raise', 'wrap' and 'clip'"),
     ('return np.take(X, [1.5], axis=0, mode="wrap")', "E306 1:8 an index is an integer, a slice, an array of integers, None or '...' | convert numbers with .astype(np.int64)"),
     ('return np.choose(X, [X, Y])', 'E322 1:8 np.choose takes an array of integers and a list of arrays | np.choose(which, [x, y], mode=\'clip\')'),
-    ('return np.choose(J, [X, Y])', "E327 1:8 np.choose does not check its numbers yet | with mode='clip' or mode='wrap' there is no wrong one"),
     ('return np.choose(J, X)', 'E322 1:8 np.choose takes an array of integers and a list of arrays | np.choose(which, [x, y], mode=\'clip\')'),
     ('return np.reshape(X, "a")', "E322 1:8 the argument 'shape' of np.reshape is a shape: numbers and arithmetic over sizes, not the text 'a'"),
     ('return S.reshape(5, 2)', 'E324 1:8 [3 4] cannot be reshaped to [5 2]: the numbers of elements differ'),

@@ -109,7 +109,8 @@ def taken(x: Any, y: Any) -> Any:
 
 def chosen(x: Any, y: Any) -> Any:
     i = np.arange(35).reshape(5, 7) - 15
-    return (np.choose(i % 3, [x, y, 0], mode="clip"), np.choose(i, [x, y], mode="wrap"), np.choose(i, (i, x[0], y), mode="clip"), np.choose((x[0] > 0).astype(np.int8), [x, y + 1], mode="wrap"))
+    return (np.choose(i % 3, [x, y, 0], mode="clip"), np.choose(i, [x, y], mode="wrap"), np.choose(i, (i, x[0], y), mode="clip"), np.choose((x[0] > 0).astype(np.int8), [x, y + 1], mode="wrap"),
+            np.choose(i % 3, [x, y, 0]), np.choose((y > 0).astype(np.uint8), [x[0], i]))
 
 
 OF_NUMPYS_TYPES = (in_a_type, running, norms, shifted, taken, chosen)

@@ -7,8 +7,9 @@ from functools import partial
 from typing import Any
 
 from ...core.dtypes import DTYPES
-from ...core.expr import Expr, index
+from ...core.expr import Cast, Expr, index
 from ...core.scalars import OPERATORS
+from ...tensor.values import Inside
 from ..typing import WEAK_INT, Literal
 from . import (
     array_products,
@@ -144,14 +145,19 @@ def _choose(b: Builder, which: Array, choices: Any, mode: str) -> Operand:
     if not arrays or len(arrays) < len(given) or not is_whole(which.dtype):
         b.fail("E322", "np.choose takes an array of integers and a list of arrays",
                "np.choose(which, [x, y], mode='clip')")
-    if mode == "raise":
-        b.fail("E327", "np.choose does not check its numbers yet",
-               "with mode='clip' or mode='wrap' there is no wrong one")
     at = selection.inside(b, which, index(len(arrays)), mode, "np.choose", ())
+    if mode == "raise":
+        at = _checked_number(b, which, len(arrays))
     chosen: Operand = arrays[-1]
     for n, each in reversed(list(enumerate(arrays[:-1]))):
         chosen = choose(b, apply(b, "eq", at, _number(b, n)), each, chosen)
     return views.broadcast_to(b, b.array(chosen), b.broadcast(which.shape, shape_of(chosen)))
+
+
+def _checked_number(b: Builder, which: Array, count: int) -> Array:
+    """The numbers of some of `count` arrays. One that is none makes the call fail."""
+    row = b.check(f"a number by which np.choose chooses is outside [0, {count})", b.pos)
+    return b.compute(which.shape, lambda at: Inside(Cast("i64", which.at(at)), index(count), row))
 
 
 def _outer(b: Builder, fn: str, x: Array, y: Array) -> Operand:
