@@ -114,3 +114,20 @@ def test_sums_with_padding_have_an_interior(name: str) -> None:
 def test_strips_of_a_convolution_are_for_signals_of_any_length() -> None:
     """Neighbouring results read the same elements: no plan for arrays that fit no cache is needed."""
     assert "(<= (*" not in steps_of(text("same"))
+
+
+@pytest.mark.slow
+def test_edges_of_an_image_that_repeat_its_border_are_vectors() -> None:
+    """What all lanes read at a border is read where the row is inside, too."""
+    code = """
+H, W = x.shape
+p = np.pad(x, 2, mode='edge')
+return sum([np.exp(-p[d:d + H, e:e + W] ** 2) for d in (0, 4) for e in (0, 3)])"""
+    spec = OF_ARRAYS.format(inputs='"x{float}[H W]"', outputs='"y{float}[H W]"', code=code)
+    assert "(specialize i (<= W 3) l) (split il 8)" in steps_of(spec)              # of both nests, not of one
+    operator = caten.compile(spec)
+    for h, w in ((1, 1), (1, 9), (2, 8), (3, 3), (5, 23), (17, 40)):
+        x = filled(h, w) / 4
+        p = np.pad(x, 2, mode="edge")
+        expected = sum(np.exp(-p[d:d + h, e:e + w] ** 2) for d in (0, 4) for e in (0, 3))
+        np.testing.assert_allclose(operator(x), expected, rtol=1e-6)

@@ -4,11 +4,11 @@ from __future__ import annotations
 from functools import reduce
 
 from ...core.dtypes import DTYPES, is_complex
-from ...core.expr import Bitcast, Cast, Const, Expr, Op, Var, index
+from ...core.expr import Bitcast, Cast, Const, Expr, Op, Var, index, number
 from ...core.monoids import identity, is_monoid
 from ...core.node import substitute
 from ...core.unique_names import Names
-from ...loop.accesses import conjuncts, stride_in
+from ...loop.accesses import LANE, conjuncts, lane_of, stride_in
 from ...loop.affine import canonical
 from ...loop.context import Context
 from ...loop.dependence import obstacle_to_any_order
@@ -285,11 +285,7 @@ class _Widening:
         if not self.varies(expr):
             if any(n.lanes > 1 for n in expr.unique() if isinstance(n, Expr)):
                 raise self.refuse(f"{expr} is a vector already")
-            if mask is not None:
-                for ref in expr.unique():
-                    if isinstance(ref, Ref) and (ref.buffer in self.written or not self.is_inside(ref)):
-                        raise self.refuse(f"{ref} is read only where the conditions of some lane hold")
-            return expr
+            return expr if mask is None else self.common(expr, mask)
         if expr.dtype == "i64":
             stride = stride_in(expr, self.var.name)
             if stride is not None and not self.holds_wide(expr):
@@ -317,6 +313,25 @@ class _Widening:
             case Bitcast(type=dtype, arg=arg):
                 return Bitcast(dtype, self.vector(arg, mask))
         raise self.refuse(f"{expr} is a vector already")
+
+    def common(self, expr: Expr, mask: Expr) -> Expr:
+        """A scalar that lanes share, if a mask says that they need it. What is read out of bounds otherwise is read
+        under those conditions of the mask that all lanes share."""
+        reading = [ref for ref in expr.unique() if isinstance(ref, Ref)]
+        refused = [ref for ref in reading if ref.buffer in self.written]
+        outside = [ref for ref in reading if not self.is_inside(ref)]
+        if not refused and not outside:
+            return expr
+        lanes = [lane_of(part) for part in conjuncts(mask)]
+        shared = [cond for cond in lanes if cond is not None and not mentions(cond, (LANE.name,)) and not (
+            self.varies(cond) or reads_memory(cond))]
+        if not refused and shared:
+            test = reduce(both, shared)
+            context = self.context.given(test)
+            shapes = [(ref, self.shapes.get(ref.buffer)) for ref in outside]
+            if all(shape is not None and is_inside(ref, shape, context) for ref, shape in shapes):
+                return Op("where", (test, expr, number(0, expr.dtype)))
+        raise self.refuse(f"{[*refused, *outside][0]} is read only where the conditions of some lane hold")
 
     def vector(self, expr: Expr, mask: Expr | None) -> Expr:
         value = self.value(expr, mask)
