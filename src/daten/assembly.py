@@ -165,7 +165,7 @@ class _Assembling:
             value = self.placed(renamed(d.value, names), sizes, rows)
             made = self.table.define(value)
             for own_name, new, extents in zip(d.names, made, shapes_of(value), strict=True):
-                names[own_name], self.extents[new] = new, extents
+                names[own_name], self.extents[new] = new, tuple([canonical(e) for e in extents])
         self.checks += [c.renamed(names).replace(row=rows[c.row]) for c in program.checks]
         outputs = {o.name: o.value for o in program.outputs}
         for n, name in enumerate(template.outputs):

@@ -45,6 +45,17 @@ FUNCTIONS = {
     "vmap": "operators take arrays with axes before those of the formula",
     **dict.fromkeys(("save", "load"), "daten.weights.save and load keep the values of state_dict()"),
     **dict.fromkeys(("relu", "softmax", "functional"), "operators are methods: x.relu(), x.softmax(axis=-1)")}
+_SPEC = "a module is a spec that does it: lang = \"python\", code = \"return x[:, 1:]\""
+OPERATORS = {                            # in programs in TOML
+    "sub": "(- x y) subtracts", "mul": "(* x y) multiplies", "div": "(/ x y) divides", "neg": "(negative x)",
+    "mm": "(matmul x y) multiplies matrices", "bmm": "(matmul x y) multiplies matrices, also many of them",
+    **dict.fromkeys(("slice", "index", "getitem", "get", "aref", "split", "chunk", "select"), _SPEC),
+    **dict.fromkeys(("cat", "concat"), "(concatenate x y :axis 1) joins arrays"),
+    **dict.fromkeys(("mse", "mae"), "(mse_loss x y) and (l1_loss x y) are losses"),
+    **dict.fromkeys(("permute", "swapaxes"), "(transpose x :axes (0 2 1)) permutes axes"),
+    **dict.fromkeys(("unsqueeze", "view", "unflatten"), "(reshape x :shape (B 1 T)) gives another shape"),
+    **dict.fromkeys(("astype", "float", "to"), "(cast x :dtype float32) converts"),
+    "dense": "(linear x weight bias) is x · weight transposed + bias"}
 _METHOD = "operators are methods, and Sequential takes functions: lambda x: x.{}"
 LAYERS = {
     **{name: _METHOD.format(f"{own}()") for name, own in (

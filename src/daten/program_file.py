@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, sqrt
 from pathlib import Path
@@ -21,6 +21,7 @@ from caten.frozen import frozen
 from . import random
 from .element_types import type_named
 from .graph import Leaf
+from .other_names import OPERATORS
 from .tensor import Tensor, apply, operator, tensor
 from .training import OPTIMIZERS
 
@@ -267,22 +268,29 @@ class _Evaluation:
         """What is set. E678 for a statement that is none."""
         found = set[str]()
         for form in self.forms:
-            if (isinstance(form, str) or len(form) != 3 or form[0] != "set" or not isinstance(form[1], str)
-                    or _number(form[1]) is not None):
-                raise error("E678", "a statement is (set NAME EXPRESSION)", self.place(_position(form)))
-            found.add(str(form[1]))
+            if isinstance(form, str) or len(form) != 3 or form[0] != "set" or not _are_names(_set_by(form)):
+                raise error("E678", "a statement is (set NAME EXPRESSION)", self.place(_position(form)),
+                            hint="(set (values index) (topk x :k 3)) names each result of an operator")
+            found.update(map(str, _set_by(form)))
         return found
 
     def run(self) -> dict[str, Tensor]:
         """All that is set, by name."""
         made: dict[str, Tensor] = {}
         for form in self.forms:
-            value = self.values[str(form[1])] = self.value(form[2])
-            if not isinstance(value, Tensor | int | float):
-                what = f"{len(value)} results" if isinstance(value, tuple) else "no number or array"
-                raise error("E678", f"'{form[1]}' is set to {what}, and a name stands for one array",
-                            self.place(_position(form)))
-            made[str(form[1])] = tensor(value)
+            value, names = self.value(form[2]), list(map(str, _set_by(form)))
+            results = value if isinstance(value, tuple) else (value,)
+            if len(results) != len(names) or not all(isinstance(r, Tensor | int | float) for r in results):
+                what = f"{len(results)} results" if isinstance(value, tuple) else (
+                    "one array" if isinstance(value, Tensor | int | float) else "no number or array")
+                said, stand = ((f"'{names[0]}' is", "a name stands for one array") if isinstance(form[1], str) else
+                               (f"{len(names)} names are", "each name stands for one array"))
+                raise error("E678", f"{said} set to {what}, and {stand}", self.place(_position(form)),
+                            hint=f"(set ({' '.join([f'NAME{n}' for n in range(1, len(results) + 1)])}) …) names each"
+                            if len(results) > 1 else None)
+            for name, result in zip(names, results, strict=True):
+                self.values[name] = result
+                made[name] = tensor(result)
         return made
 
     def value(self, form: Any) -> Any:
@@ -333,7 +341,8 @@ class _Evaluation:
         if operator_library.find(own) is None:
             known = [*self.program.modules, *ARITHMETIC, *[entry.name for entry in operator_library.entries()]]
             raise error("E678", f"there is no module '{name}', and the library has no such operator",
-                        self.place(name.pos), hint=did_you_mean(name, known) or "caten ops lists the operators")
+                        self.place(name.pos), hint=OPERATORS.get(name) or did_you_mean(name, known)
+                        or "caten ops lists the operators")
         return lambda *inputs, **attributes: apply(own, *inputs, **attributes)
 
     def atom(self, name: Atom) -> Any:
@@ -351,6 +360,15 @@ def _reshaped(*inputs: Any, **attributes: Any) -> Tensor:
     if len(inputs) != 1 or not isinstance(inputs[0], Tensor) or list(attributes) != ["shape"]:
         raise error("E678", "reshape takes one array and the attribute :shape, a number or (NUMBER…)")
     return inputs[0].reshape(attributes["shape"])
+
+
+def _set_by(statement: Any) -> Sequence[Any]:
+    """The names of a statement: one, or one for each result of its operator."""
+    return (statement[1],) if isinstance(statement[1], str) else tuple(statement[1])
+
+
+def _are_names(words: Sequence[Any]) -> bool:
+    return bool(words) and all(isinstance(word, str) and _number(word) is None for word in words)
 
 
 def _number(word: Any) -> int | float | None:

@@ -20,9 +20,11 @@ import caten
 from caten import diagnostic_lines
 from caten.compiler import Compilation
 from caten.core.numpy_types import numpy_dtype
+from caten.core.program import resolve
 from caten.core.size_formula import evaluate
 from caten.core.text import read, show
 from caten.errors import CatenError
+from caten.loop.statements import Aref
 from daten import cli, gradients, listing, program_file, settings, weights
 from daten.lowering import lowered
 from daten.models import gpt2
@@ -121,6 +123,68 @@ def test_a_reshape_to_sizes_keeps_them(shape: str, extents: str, fixed: dict[str
     assert f"(buffer P f32 ({extents}) " in show(made.program)
     want = np.exp(X).reshape([2 if e == "B" else int(e) for e in shape.strip("()").split()])
     np.testing.assert_allclose(program.forward({"X": X})["P"].numpy(), want, rtol=1e-6)
+
+
+NEIGHBOURS = """
+[inputs]
+points = "points{float}[N 2]"
+labels = "labels{int64}[N]"
+asked = "asked{float}[M 2]"
+[main]
+outputs = ["votes", "middle", "near"]
+code = '''
+(set (near index) (topk (negative (cdist asked points)) :k 3 :axis 1))
+(set votes (take labels index))
+(set middle (median (cast votes :dtype float32) :axis 1))
+'''
+"""
+
+
+def test_sizes_are_one_only_where_they_have_one_name() -> None:
+    """N and M have the same number in the arrays that the program is made with, and N is the length of two arrays."""
+    given = {"points": np.zeros((32, 2), np.float32), "labels": np.zeros(32, np.int64), "asked": np.zeros((32, 2), np.float32)}
+    (made,) = lowered(program_file.parsed(NEIGHBOURS), given, "net", True)
+    text = show(made.program)
+    assert show(resolve(read(text)[0])) == text
+    assert {n.type for n in resolve(read(text)[0]).unique() if isinstance(n, Aref) and n.buffer == "v0"} == {"i64", "u32"}    # of two nests
+    for words in ("(buffer points f32 (N 2) (0 1) in)\n  (buffer labels i64 (N) (0) in)\n  (buffer asked f32 (M 2)", "(size N)\n  (size M)\n  (target", "(buffer near f32 (M 3)"):
+        assert words in text
+    assert made.sizes == {"N": 32, "M": 32}
+    assert [r.shape for r in made.arrays] == [(32, 2), (32,), (32, 2)]
+    both = program_file.parsed('[inputs]\nx = "x{float}[N]"\ny = "y{float}[M]"\n[main]\ncode = "(set z (+ x y))"\n')
+    (made,) = lowered(both, {"x": np.zeros(4, np.float32), "y": np.zeros(4, np.float32)}, "net", True)
+    assert made.sizes == {"N": 4}                               # where the program needs them to be equal
+
+
+def test_arguments_are_in_the_order_of_the_program_and_checks_say_its_names() -> None:
+    program = program_file.parsed('[inputs]\nw = "w{float}[2 1 5]"\nx = "x{float}[B 1 T]"\n[main]\ncode = "(set y (conv1d (reshape x :shape (B 1 T)) w :padding 2))'
+                                  ' (set z (conv1d x w))"\n')
+    (made,) = lowered(program, {"w": np.zeros((2, 1, 5), np.float32), "x": np.zeros((3, 1, 9), np.float32)}, "net", True)
+    text = show(made.program)
+    assert [b.name for b in made.program.buffers.values()] == ["w", "x", "y", "z"]
+    assert "(buffer y f32 (B 2 T) " in text
+    assert "conv1d: the array y has the negative extent (+ (- T 5) 1)" in text
+
+
+@pytest.mark.slow
+def test_results_of_an_operator_have_a_name_each(tmp_path: Path) -> None:
+    """The library of a program with two sequential loops, which have arrays of one name and other types."""
+    (tmp_path / "net.toml").write_text(NEIGHBOURS, "utf-8")
+    done = daten("compile", "net.toml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    draw = np.random.default_rng(0)
+    points, labels, asked = draw.standard_normal((40, 2)).astype(np.float32), draw.integers(0, 3, 40), draw.standard_normal((7, 2)).astype(np.float32)
+    votes, middle, near = caten.load(str(tmp_path / "net.so"))(points, labels, asked)
+    distances = np.sqrt(((asked[:, None] - points) ** 2).sum(-1))
+    np.testing.assert_array_equal(votes, labels[distances.argsort(axis=1)[:, :3]])
+    np.testing.assert_array_equal(middle, np.median(votes, axis=1))
+    np.testing.assert_allclose(near, -np.sort(distances, axis=1)[:, :3], rtol=1e-5)
+
+
+def test_a_parameter_that_the_loss_does_not_read_is_named() -> None:
+    text = PROGRAM.replace("[parameters]", '[parameters]\nU = "U{float grad}[3 4]"')
+    with pytest.raises(CatenError, match="the loss does not depend on the parameter 'U'"):
+        lowered(program_file.parsed(text), {"X": np.zeros((4, 64), np.float32), "Y": np.zeros(4, np.int64)}, "net", True)
 
 
 def test_other_shapes_are_refused_in_place() -> None:
@@ -224,8 +288,10 @@ def test_only_parameters_with_grad_are_trained(tmp_path: Path) -> None:
     (("epochs = 5", "data = 3"), "data in [train] is a text, not 3"), (('loss = "L"', "loss = 3"), "loss is a name"),
     (('outputs = ["P"]', 'outputs = "P"'), "outputs is a list of names"), (("[train]", "[[train]]"), "'train' is a section"),
     (("(set P (+ (matmul (layer X W1 b1) W2) b2))", "(set P (topk X :k 3))"), "'P' is set to 2 results"),
+    (("(set L", "(set (A C) (relu P)) (set L"), "2 names are set to one array, and each name stands for one array"),
+    (("(set L", "(set () P) (set L"), "a statement is (set NAME EXPRESSION)"), (("(+ (matmul", "(sub (matmul"), "hint: (- x y) subtracts"),
     (("(set L", "(set 3 P) (set L"), "a statement is (set NAME EXPRESSION)"), (('outputs = ["P"]', 'outputs = ["X"]'), "error: [main] sets no 'X' [E678]"),
-    (("(set L", "(set Q (softmax P :axis)) (set L"), "[main]:2:20: error: the attribute 'axis' has no value"),
+    (("(set L", "(set Q (softmax P :axis)) (set L"), "[main]:2:19: error: the attribute 'axis' has no value"),
     (("(set L", "(set Q (sum P :axis :keepdims true)) (set L"), "the attribute 'axis' has no value"),
     (("[parameters]", '[parameters]\nX = "X{float grad}[64 64]"'), "'X' is an input, and cannot be a parameter too")])
 def test_what_is_wrong_with_a_program_has_a_place(change: tuple[str, str], message: str, tmp_path: Path) -> None:

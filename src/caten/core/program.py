@@ -4,6 +4,7 @@ Facts travel unchanged through all stages, so the text printed by any stage hold
 """
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self, TypeVar
 
 from ..errors import Place
@@ -408,18 +409,30 @@ class Program(Node):
 
 def resolve(program: Any) -> Any:
     """Fill in the element types of variables and accesses after reading: every name that a text declares is declared
-    once."""
+    once, or once in each of several nests (`has_own_names`)."""
+    return _resolved(program, _declared_in(program))
+
+
+def _declared_in(part: Any) -> dict[str, str]:
+    """The element types of the names that a part of a program declares."""
     types: dict[str, str] = {}
-    for node in program.unique():
+    for node in part.unique():
         if hasattr(node, "declares_all"):
             types.update(node.declares_all())
         elif hasattr(node, "declares"):
             name, dtype = node.declares()
             types[name] = dtype
+    return types
+
+
+def _resolved(part: Any, types: Mapping[str, str]) -> Any:
     memo: dict[Node, Any] = {}
 
     def go(node: Node) -> Any:
         if node not in memo:
+            if hasattr(node, "has_own_names") and node is not part:
+                memo[node] = _resolved(node, {**types, **_declared_in(node)})
+                return memo[node]
             new: Any = node.map(go)
             if "type" in new._hidden and not new.type:
                 name = new.name if isinstance(new, Var) else new.buffer
@@ -427,4 +440,4 @@ def resolve(program: Any) -> Any:
             memo[node] = new
         return memo[node]
 
-    return go(program)
+    return go(part)

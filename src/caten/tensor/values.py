@@ -226,6 +226,10 @@ class Nest(Value, head="nest"):
     stmts: tuple[Stmt, ...]
     outs: tuple[Out, ...]
 
+    def has_own_names(self) -> bool:
+        """Another nest may declare the same names, with other element types."""
+        return True
+
 
 class Define(Node, head="define"):
     """`(define v value)`, `(define (v w) nest)`: names for the results of a value."""
