@@ -33,9 +33,11 @@ LARGEST = (3, 9, 8, 17, 1)
 SIZES = ((0, 0, 0, 0, 1), (1, 1, 1, 1, 1), (2, 3, 5, 4, 2), LARGEST, (9, 2, 13, 9, 3), (2, 2, 9, 18, 2))
 
 
-def windows(machine: str, dtype: str = "f32", stride: int | str = 1, dilation: int = 1) -> LoopProgram:
-    """Y[o y x] of X[c h w] and F[o c 3 3], padded by 1."""
-    h, w = [f"(- (+ (* {p} {stride}) (* {k} {dilation})) 1)" for p, k in (("y", "p"), ("x", "q"))]
+def windows(machine: str, dtype: str = "f32", stride: int | str = 1, dilation: int = 1, is_back: bool = False) -> LoopProgram:
+    """Y[o y x] of X[c h w] and F[o c 3 3], padded by 1; the taps of a window are from the last pixel to the first, if
+    `is_back`."""
+    h, w = [f"(+ (- (* {p} {stride}) (* {k} {dilation})) 1)" if is_back else f"(- (+ (* {p} {stride}) (* {k} {dilation})) 1)"
+            for p, k in (("y", "p"), ("x", "q"))]
     inside = f"(and (and (<= 0 {h}) (< {h} H)) (and (<= 0 {w}) (< {w} W)))"
     text = (f"(for o 0 M 1 serial (for c 0 C 1 serial (for y 0 H 1 serial (for x 0 W 1 serial (for p 0 3 1 serial (for q 0 3 1 serial"
             f" (if {inside} ((incf (aref Y o y x) (* (aref X c {h} {w}) (aref F o c p q)))))))))))")
@@ -264,6 +266,20 @@ def test_gradients_of_few_taps_have_channels_in_vectors(of: str) -> None:
     copies = [step for step in taken(after).steps if step[0] == "specialize" and step[3] == "g"]
     assert [show_condition(step[2]) for step in copies] == ["(<= 8 C)"]
     assert_same(before, after, ((2, 7, 17, 5, 6), (1, 3, 9, 18, 2), (1, 1, 8, 1, 1), (2, 2, 3, 3, 3), (0, 1, 9, 1, 1)))
+
+
+@pytest.mark.parametrize("machine", ["avx2", "avx512"])
+@pytest.mark.slow
+def test_windows_of_gradients_by_the_image_are_packed_with_their_halo(machine: str) -> None:
+    """Their pixels move against the taps, so that a halo counts the taps from the last one."""
+    before = windows(machine, is_back=True)
+    after = scheduled(before)
+    assert "d" in [step[3] for step in taken(after).steps if step[0] == "specialize"]
+    nest = next(loop for loop in loops_in(after) if loop.name == "cdi")
+    reads = [n for n in nest.unique() if isinstance(n, Vref) and n.buffer.startswith("X_tile")]
+    assert reads
+    assert not any(isinstance(n, If) for n in nest.unique())
+    assert_same(before, after, EVEN)
 
 
 @pytest.mark.parametrize(("stride", "dilation"), [(2, 1), (3, 2)])

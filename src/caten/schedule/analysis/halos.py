@@ -17,8 +17,9 @@ SUM = Var(" sum", "i64")              # no loop has this name
 
 @frozen
 class Halo:
-    """The values of `position`, a sum of loop variables with positive constant factors, one of which is 1. `loop`
-    counts them from 0, and has the name of the first of the loops."""
+    """The values of `position`, a sum of loop variables with constant factors, one of which is 1. `loop` counts them
+    from 0, and has the name of the first of the loops. A loop whose factor is negative, as in gradients of
+    convolutions, is counted from its last iteration."""
 
     loop: For
     position: Expr
@@ -61,12 +62,12 @@ def halo(ref: Aref, loops: Sequence[For]) -> Halo:
         if not is_const(loop.lo, 0) or not is_const(loop.step, 1):
             raise ValueError(f"'{loop.name}' does not count from 0 by 1")
     used = [i for i in ref.index if mentions(i, names)]
-    strides = [stride_in(used[0], name) if used else None for name in names]
-    factors = [stride for stride in strides if stride is not None and stride > 0]
+    factors = [stride for name in names if used and (stride := stride_in(used[0], name))]
     if len(factors) < len(loops) or 1 not in factors:
         raise ValueError(f"{ref} does not move with a sum of {' and '.join(names)}")
-    scaled = [canonical(Op("mul", (index(f), Var(loop.name, "i64")))) for f, loop in zip(factors, loops, strict=True)]
-    ends = [canonical(Op("mul", (index(f), loop.hi - 1))) for f, loop in zip(factors, loops, strict=True)]
+    ends = [canonical(Op("mul", (index(abs(f)), loop.hi - 1))) for f, loop in zip(factors, loops, strict=True)]
+    scaled = [canonical(Op("mul", (index(f), Var(loop.name, "i64"))) + (end if f < 0 else 0))
+              for f, loop, end in zip(factors, loops, ends, strict=True)]
     place = factors.index(1)
     rest = _total([term for n, term in enumerate(scaled) if n != place])
     axis = For(names[0], index(0), canonical(_total(ends) + 1), index(1), "serial", ())
