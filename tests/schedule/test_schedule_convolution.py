@@ -420,12 +420,13 @@ def test_threads_share_the_tiles_of_all_images_of_a_pointwise_convolution() -> N
 @pytest.mark.slice(6)
 @pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan")])
 @pytest.mark.parametrize("place", ["X corner", "X middle", "F corner", "F middle"])
+@pytest.mark.parametrize(("is_back", "lines"), [(False, 6), (True, 9)])          # with copied windows, and packed lines
 @pytest.mark.slow
-def test_what_is_not_finite_gives_what_it_gave(value: float, place: str) -> None:
-    before = windows("avx512")
+def test_what_is_not_finite_gives_what_it_gave(value: float, place: str, is_back: bool, lines: int) -> None:
+    before = windows("avx512", is_back=is_back)
     results = []
     for node in (before, scheduled(before)):
-        given = arguments(node, {"M": 3, "C": 2, "H": 6, "W": 9, "S": 1}, 1)
+        given = arguments(node, {"M": 3, "C": 2, "H": lines, "W": 16 if is_back else 9, "S": 1}, 1)
         name, where = place.split()
         at = (0, 0) if where == "corner" else (1, 1)
         given[name][(..., *at)] = value
