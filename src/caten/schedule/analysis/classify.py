@@ -206,14 +206,15 @@ def is_compute_bound(stmts: tuple[Stmt, ...]) -> bool:
 
 
 def reduces_contiguously(program: LoopProgram, chain: Chain, total: Reduction) -> bool:
-    """Is a load contiguous in a summed loop, and none in a kept one? If the sum has an unknown length, kept loops that
-    fill no vector do not count: the taps of a window as large as an image."""
+    """Is a load contiguous in a summed loop, and none in a kept one? What the sum does not change, such as a scale of
+    each row, does not count. If the sum has an unknown length, kept loops that fill no vector do not count: the taps of
+    a window as large as an image."""
     reads = {n: None for s in chain.body for n in s.unique() if isinstance(n, Aref) and n is not total.out}
     counts = {loop.name: trip_count(loop) for loop in chain.loops}
     taps = {name for name in total.kept if (count := counts[name]) is not None and count < VECTOR}
     kept = tuple([name for name in total.kept if name not in taps or counts[total.summed[-1]] is not None])
     return (any(contiguous_loop(program, ref, total.summed) is not None for ref in reads)
-            and all(contiguous_loop(program, ref, kept) is None for ref in reads))
+            and all(contiguous_loop(program, ref, kept) is None for ref in reads if mentions(ref, total.summed)))
 
 
 def fastest_axis(program: LoopProgram, ref: Aref) -> int | None:
