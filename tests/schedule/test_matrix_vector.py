@@ -70,6 +70,16 @@ def test_axes_of_extent_1_leave_the_plan_as_it_is() -> None:
     assert [re.sub(r"\bj(?!am)", "i", step) for step in one] == none
 
 
+@pytest.mark.parametrize("scale", ["S{float}[N]", "S{float}[N 1]"], ids=["vector", "column"])
+def test_a_scale_of_each_row_leaves_the_plan_as_it_is(scale: str) -> None:
+    """Weights are dequantised in the sum: the scale moves with the result alone."""
+    bare = spec(ROWS, "W @ X")
+    row = "S" if scale.endswith("1]") else "S[:, None]"
+    scaled = spec(ROWS, f"(W * {row}) @ X").replace('"B{float}[N]"', f'"{scale}"')
+    assert steps(scaled) == steps(bare)
+    assert any("rows" in step or "jam" in step for step in steps(scaled))
+
+
 def test_narrow_columns_have_several_sums() -> None:
     text = show(scheduled(spec(COLUMNS, "X @ W")))
     assert "(<= N 32)" in text

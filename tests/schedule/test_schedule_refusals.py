@@ -395,7 +395,9 @@ REFUSALS = (
     ("E510", "(unfuse i (< M 4))", ROWS, "(< M 4) is a value of type bool, not an extent"),
     ("E510", "(unfuse j N j N)", ROWS, "unfuse j N: the names j and N must differ and be new to the program"),
     ("E510", "(unfuse i M)", "(for i 0 M 2 serial (setf (aref w i) x))",
-     "unfuse i M: it does not count from 0 in steps of 1, but from 0 in steps of 2"),
+     "unfuse i M: it does not count in steps of 1, but in steps of 2"),
+    ("E510", "(unfuse i N)", "(for i M (* M N) 1 serial (setf (aref w i) x))",
+     "unfuse i N: N is not known to divide its first iteration, M"),
     # merge
     ("E523", "(merge i j)", ROWS, "merge i j: 'j' is not the statement after 'i'"),
     ("E523", "(merge k j)", PAIR, "merge k j: 'j' is not the statement after 'k'"),

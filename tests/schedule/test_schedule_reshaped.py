@@ -39,6 +39,8 @@ def test_a_product_of_flat_arrays_has_the_plan_of_one_of_matrices() -> None:
 
 @pytest.mark.parametrize(("text", "first"), [
     ("(for i 0 (* M N) 1 serial (setf (aref c i) (aref X (mod i M) (floordiv i M))))", ["unfuse i M", "unflatten c 0 M"]),
+    # what is behind another array that was joined with it
+    ("(for i M (* M (+ N 1)) 1 serial (setf (aref c (- i M)) (aref X (mod i M) (- (floordiv i M) 1))))", ["unfuse i M", "unflatten c 0 M"]),
     ("(for r 0 K 1 serial (for i 0 (* M N) 1 serial (setf (aref d r i) (* (aref e r (floordiv i N)) (aref f r (mod i N))))))",
      ["unfuse i N", "unflatten d 1 N"])])
 def test_quotients_by_a_size_become_loops(text: str, first: list[str]) -> None:

@@ -52,6 +52,23 @@ def test_stencils_on_padded_arrays(name: str) -> None:
         np.testing.assert_allclose(given["Y"], space["f"](x, height, width), rtol=1e-6)
 
 
+@pytest.mark.parametrize(("code", "nests"), [
+    ("np.stack([X + 1, X - 1], axis=-1)", 1), ("np.stack([X * 2, X, X + 1, X - 1], axis=-1)", 1),
+    ("np.stack([X + 1, X - 1])", 2), ("np.stack([X, -X, X + 1, X - 1, 2 * X], axis=-1)", 5), ("np.stack([np.exp(X), np.tanh(X)], axis=-1)", 2)])
+def test_short_last_axes_are_no_loops_over_parts(code: str, nests: int) -> None:
+    """Each would store every second or fourth element; but costly functions are computed in vectors."""
+    count = code.count(", ") + 1 - code.count(", axis")
+    shape = f"[H W {count}]" if "axis" in code else f"[{count} H W]"
+    _, values = programs(SpecText("<text>", toml_of("X{float}[H W]", "Y{float}" + shape, f"return {code}"), "toml"))
+    loops = lower(values)
+    assert len(choices(loops)) == nests
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    want = eval(code, {"np": np, "X": x})
+    given = {"X": x, "Y": np.full_like(want, np.nan), "H": 2, "W": 3}
+    assert interpret.run(loops, given) == 0
+    np.testing.assert_allclose(given["Y"], want, rtol=1e-6)
+
+
 @pytest.mark.parametrize("name", STENCILS)
 def test_the_interior_has_no_tests(name: str) -> None:
     _, values = made(*STENCILS[name])

@@ -7,6 +7,9 @@ So padded, shifted and concatenated arrays are read without a test for each elem
 parts, as in a stencil on an array that is padded along two axes, the interior is one, and the borders keep the tests:
 
     for i 0 1: tests;   for i M - 1 M: tests;   for i 1 M - 1 { for j 0 1: tests;   for j N - 1 N: tests;   for j …: a }
+
+A last axis of a few elements, such as colours or pairs, is not split: each part would be a pass over the whole array
+with strided stores, and C compilers unroll one loop over these elements. Only costly functions are worth passes.
 """
 from __future__ import annotations
 
@@ -17,9 +20,11 @@ from ..core.node import kept, substitute
 from ..frozen import frozen
 from ..loop.affine import canonical, expression, linear
 from ..loop.statements import ZERO
+from .index_maps import has_costly_function
 from .values import Axis, Pieces, Read
 
 MOST_PARTS = 8          # of an array
+SHORT = 4               # elements of a last axis that is not split
 Ranges = tuple[tuple[Expr, Expr], ...]
 
 
@@ -47,6 +52,8 @@ def parts_of(e: Expr, axes: tuple[Axis, ...], sizes: Collection[str],
     bound with what is known of the sizes, so that equal bounds are the same object."""
     whole = Part(tuple([(ZERO, a.extent) for a in axes]), _with_choices(e))
     found: list[Part] = []
+    if len(axes) > 1 and isinstance(last := axes[-1].extent, Const) and last.value <= SHORT and not has_costly_function(e):
+        axes = axes[:-1]
     for part in _Splitting(axes, frozenset(sizes), simplified).parts(whole, {}):
         found.append(part)
         if len(found) > MOST_PARTS:

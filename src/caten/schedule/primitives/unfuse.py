@@ -19,7 +19,8 @@ from ..step_results import Split
 def unfuse(program: LoopProgram, loop: str, count: Any, outer: str = "", inner: str = "") -> tuple[LoopProgram, Split]:
     """Make loop i two nested loops, `io` and `ii`, or with the two NAMEs. The inner one has EXTENT iterations: a size,
     a number, or an expression of them, which must divide the number of iterations of i. Quotients and remainders by
-    EXTENT, or by a multiple of it, are then simpler: most are one of the new loops.
+    EXTENT, or by a multiple of it, are then simpler: most are one of the new loops. Loop i counts in steps of 1, from 0
+    or another multiple of EXTENT, as the loop over the second of two joined arrays does.
 
         (unfuse i N)
         (for i 0 (* M N) 1 serial                     (for io 0 M 1 serial
@@ -36,17 +37,20 @@ def unfuse(program: LoopProgram, loop: str, count: Any, outer: str = "", inner: 
     one, two = [new.fresh(name) for name in names]
     if outer and names != (one, two):
         raise refusal("E510", step, f"the names {outer} and {inner} must differ and be new to the program")
-    if not (is_const(found.step, 1) and is_const(found.lo, 0)):
-        raise refusal("E510", step,
-                      f"it does not count from 0 in steps of 1, but from {found.lo} in steps of {found.step}")
+    if not is_const(found.step, 1):
+        raise refusal("E510", step, f"it does not count in steps of 1, but in steps of {found.step}")
     context = context_at(program, found)
-    tiles, length = context.linear(found.hi).quotient(context.linear(by)), context.linear(by)
-    if tiles is None:
+    length = context.linear(by)
+    first, last = [context.linear(bound).quotient(length) for bound in (found.lo, found.hi)]
+    if first is None:
+        raise refusal("E510", step, f"{flat(count)} is not known to divide its first iteration, {found.lo}")
+    if last is None:
         raise refusal("E510", step, f"{flat(count)} is not known to divide its number of iterations, {found.hi}",
                       "split it: the last tile is then shorter")
-    if not any(context.is_nonnegative(each) for each in (tiles, length)):     # (-2) · (-3) iterations would be none
+    if not any(context.is_nonnegative(each) for each in (last - first, length)):  # (-2) · (-3) iterations would be none
         raise refusal("E510", step, f"{flat(count)} may be negative")
-    loops = For(one, ZERO, normal(expression(tiles)), ONE, "parallel" if found.mark == "parallel" else "serial", (
+    bounds = [normal(expression(bound)) for bound in (first, last)]
+    loops = For(one, *bounds, ONE, "parallel" if found.mark == "parallel" else "serial", (
         For(two, ZERO, by, ONE, "serial", ()),))
     inside = _Parts(found.name, Var(one, "i64"), Var(two, "i64"), by, context)
     body = tuple([inside.of(stmt) for stmt in found.body])
