@@ -6,9 +6,12 @@ import pytest
 from schedule_nets import assert_same, assert_sound, program
 
 import caten
+from caten import driver, loading
 from caten.core.program import Schedule
 from caten.core.text import show
+from caten.frontend.spec_files import SpecText
 from caten.loop.statements import LoopProgram, Transpose, Vref
+from caten.options import Options
 from caten.schedule import autoscheduler, script
 
 AVX512 = '(opt 2) (target "clang" (machine x86_64_v4 64 32 (32768 1048576) true))'
@@ -53,6 +56,30 @@ def test_quotients_by_a_size_become_loops(text: str, first: list[str]) -> None:
     after = autoscheduler.schedule(before)
     assert any(isinstance(n, Vref | Transpose) for k in after.kernels for n in k.unique())
     assert "mod" not in show(after.kernels[0])
+
+
+def test_a_number_that_divides_a_size_by_an_equation_of_the_call_divides_its_loop() -> None:
+    """Pairs that lie next to each other are rotated: x has twice as many elements as c, in sizes of their own."""
+    pairs = """[composite]
+name = "Rotated"
+inputs = ["x{float}[N]", "c{float}[M]"]
+outputs = ["y{float}[N]"]
+[implementation]
+lang = "python"
+code = "return np.stack([x[0::2] * c, x[1::2] - c], axis=-1).reshape(x.shape)"
+"""
+    made = []
+    for opt in (1, 2):
+        (loaded,) = loading.load_programs(SpecText("f.toml", pairs, "toml"), Options(opt=opt))
+        loops = driver.advance(loaded, "loop", Options(opt=opt))
+        assert isinstance(loops, LoopProgram)
+        made.append(loops)
+    before, after = made
+    fact = after.first(Schedule)
+    assert fact is not None
+    assert "(unfuse i 2)" in show(fact)
+    assert ["floordiv i 2" in show(loops.kernels[0]) for loops in made] == [True, False]
+    assert_same(before, after, ((0, 0), (14, 7)))
 
 
 @pytest.mark.parametrize(("value", "steps"), [

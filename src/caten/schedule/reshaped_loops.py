@@ -16,6 +16,8 @@ from functools import partial
 from ..core.expr import Const, Expr, Op, Var
 from ..core.text import form_of
 from ..loop.affine import linear
+from ..loop.context import Context
+from ..loop.divisibility import is_multiple
 from ..loop.effects import loop_names
 from ..loop.statements import Aref, For, LoopProgram
 from .analysis.classify import chain_of, is_compute_bound, outermost
@@ -78,6 +80,7 @@ def _flat_axes(program: LoopProgram) -> Iterator[tuple[str, int, Expr]]:
 def _candidates(program: LoopProgram) -> Iterator[tuple[For, Expr]]:
     """Loops with a size by which they can be unfused, the shortest rows first. Only the innermost loops: divisions
     outside of them cost little."""
+    known = Context.of(program)
     for kernel in program.kernels:
         for nest in outermost(kernel.body):
             yield from _of_groups(nest)
@@ -85,7 +88,8 @@ def _candidates(program: LoopProgram) -> Iterator[tuple[For, Expr]]:
                 divisors = dict.fromkeys([by for node in loop.unique() for by in _divisor(node, loop)])
                 divisors |= dict.fromkeys([*_chosen_by(loop), *_interleaved(loop)])
                 for count in sorted(divisors, key=lambda size: linear(size).degree):
-                    if linear(loop.hi).quotient(linear(count)) is not None:
+                    if linear(loop.hi).quotient(linear(count)) is not None or (
+                            isinstance(count, Const) and is_multiple(known, known, loop.hi, count.value)):
                         yield loop, count
 
 

@@ -52,7 +52,8 @@ def parts_of(e: Expr, axes: tuple[Axis, ...], sizes: Collection[str],
     bound with what is known of the sizes, so that equal bounds are the same object."""
     whole = Part(tuple([(ZERO, a.extent) for a in axes]), _with_choices(e))
     found: list[Part] = []
-    if len(axes) > 1 and isinstance(last := axes[-1].extent, Const) and last.value <= SHORT and not has_costly_function(e):
+    if (len(axes) > 1 and isinstance(last := axes[-1].extent, Const) and last.value <= SHORT
+            and not has_costly_function(e)):
         axes = axes[:-1]
     for part in _Splitting(axes, frozenset(sizes), simplified).parts(whole, {}):
         found.append(part)

@@ -3,12 +3,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.expr import Expr, Op, Var
+from ...core.expr import Const, Expr, Op, Var
 from ...core.node import Node
 from ...core.text import flat
 from ...core.unique_names import Names
 from ...loop.affine import Linear, canonical, constant, expression, linear
 from ...loop.context import Context
+from ...loop.divisibility import is_multiple
 from ...loop.statements import ONE, ZERO, For, LoopProgram, is_const
 from ..analysis.loop_queries import context_at, find, refusal, replaced
 from ..analysis.step_conditions import extent
@@ -41,7 +42,7 @@ def unfuse(program: LoopProgram, loop: str, count: Any, outer: str = "", inner: 
         raise refusal("E510", step, f"it does not count in steps of 1, but in steps of {found.step}")
     context = context_at(program, found)
     length = context.linear(by)
-    first, last = [context.linear(bound).quotient(length) for bound in (found.lo, found.hi)]
+    first, last = [_tiles(context, Context.of(program), bound, by) for bound in (found.lo, found.hi)]
     if first is None:
         raise refusal("E510", step, f"{flat(count)} is not known to divide its first iteration, {found.lo}")
     if last is None:
@@ -49,13 +50,21 @@ def unfuse(program: LoopProgram, loop: str, count: Any, outer: str = "", inner: 
                       "split it: the last tile is then shorter")
     if not any(context.is_nonnegative(each) for each in (last - first, length)):  # (-2) · (-3) iterations would be none
         raise refusal("E510", step, f"{flat(count)} may be negative")
-    bounds = [normal(expression(bound)) for bound in (first, last)]
-    loops = For(one, *bounds, ONE, "parallel" if found.mark == "parallel" else "serial", (
+    mark = "parallel" if found.mark == "parallel" else "serial"
+    loops = For(one, normal(expression(first)), normal(expression(last)), ONE, mark, (
         For(two, ZERO, by, ONE, "serial", ()),))
     inside = _Parts(found.name, Var(one, "i64"), Var(two, "i64"), by, context)
     body = tuple([inside.of(stmt) for stmt in found.body])
     made = tidied((loops.replace(body=(loops.body[0].replace(body=body),)),))
     return replaced(program, found, *made), Split(one, two)
+
+
+def _tiles(context: Context, sizes: Context, bound: Expr, by: Expr) -> Linear | None:
+    """How many times a length goes into a bound; None unless it is known to divide it."""
+    exact = context.linear(bound).quotient(context.linear(by))
+    if exact is None and isinstance(by, Const) and by.value > 0 and is_multiple(context, sizes, bound, by.value):
+        return linear(normal(bound // by.value))
+    return exact
 
 
 class _Parts:
