@@ -9,12 +9,13 @@ from itertools import pairwise
 from typing import Any
 
 from ...core.dtypes import DTYPES, is_complex, part, whole
-from ...core.expr import FALSE, TRUE, Bitcast, Cast, Const, Expr, Op, number
+from ...core.expr import FALSE, TRUE, Bitcast, Cast, Const, Expr, Op, index, number
 from ...core.scalars import COMPARISONS, OPERATORS
 from ...loop.affine import canonical
+from ...tensor.values import Inside
 from ..typing import WEAK_FLOAT, WEAK_INT, Literal, Term, Value, spell
 from .builder import MAX_INLINE, Builder
-from .complex_functions import OF_COMPLEX
+from .complex_functions import OF_COMPLEX, OF_TWO_COMPLEX
 from .handles import Array, Indices, Operand, dtype_of, is_whole, shape_of
 from .numpy_promotion import is_complex_constant, is_number_of_python, is_same_kind
 
@@ -69,11 +70,26 @@ def apply(b: Builder, fn: str, *operands: Operand) -> Operand:
         operands = as_in_numpy(b, fn, operands)
     if fn == "pow" and (power := _power(b, *operands)) is not None:
         return power
-    if fn in OF_COMPLEX and len(operands) == 1 and (kind := dtype_of(operands[0])) in DTYPES and is_complex(kind):
-        made: Operand = OF_COMPLEX[fn](partial(_part_by_part, b), lambda value: Literal(WEAK_FLOAT, b.pos, value=value),
-                                       operands[0])
-        return made
+    if (fn in OF_COMPLEX or fn in OF_TWO_COMPLEX) and (found := _of_complex(b, fn, operands)) is not None:
+        return found
     return mapped(b, lambda *terms: b.typing.apply(fn, terms, b.pos), *operands)
+
+
+def _of_complex(b: Builder, fn: str, operands: tuple[Operand, ...]) -> Operand | None:
+    """A function of complex numbers by their parts. None for others, and in bodies in Lisp for what has no order."""
+    kinds = [kind for x in operands if (kind := dtype_of(x)) in DTYPES and is_complex(kind)]
+    if not kinds:
+        return None
+    by_parts = partial(_part_by_part, b)
+    if len(operands) == 1:
+        made: Operand = OF_COMPLEX[fn](by_parts, lambda value: Literal(WEAK_FLOAT, b.pos, value=value), operands[0])
+        return made
+    if b.lang != "python":
+        return None
+    common = reduce(lambda s, t: b.typing.join_kinds(s, t, b.pos, fn), [dtype_of(x) for x in operands])
+    both = [converted(b, common, x) for x in operands]
+    found: Operand = OF_TWO_COMPLEX[fn](by_parts, *both)
+    return found
 
 
 def _part_by_part(b: Builder, fn: str, *operands: Operand) -> Operand:
@@ -152,12 +168,15 @@ def numbers_as_floats(b: Builder, operands: tuple[Operand, ...]) -> tuple[Operan
 def _power(b: Builder, x: Operand, y: Operand) -> Operand | None:
     """x**2 = x · x, x**0.5 = sqrt x, x**-1 = 1 / x; None for other powers."""
     exponent = number_of(y)
-    if dtype_of(x) == "bool" and b.lang == "python" and isinstance(exponent, int):
-        x = converted(b, "i8" if exponent == 2 else "i64", x)               # x ** 2 is a square
+    if dtype_of(x) == "bool" and b.lang == "python" and exponent is not None and not isinstance(exponent, bool):
+        kind = "f64" if isinstance(exponent, float) else "i8" if exponent == 2 else "i64"   # x ** 2 is a square
+        x = converted(b, kind, x)
     kind = dtype_of(x)
     whole = kind == WEAK_INT or is_whole(kind)
     if whole and is_whole(dtype_of(y)) and number_of(x) == 2:
         return apply(b, "shl", converted(b, dtype_of(y), Literal(WEAK_INT, b.pos, value=1)), y)
+    if exponent is None and all(is_whole(k) or k in ("bool", WEAK_INT) for k in (dtype_of(x), dtype_of(y))):
+        return _whole_power(b, x, y)
     if exponent is None or isinstance(exponent, bool) or number_of(x) is not None or not math.isfinite(exponent):
         return None
     if exponent == 1:
@@ -167,6 +186,32 @@ def _power(b: Builder, x: Operand, y: Operand) -> Operand | None:
     if exponent in (0.5, -1) and not whole:
         return apply(b, "sqrt", x) if exponent == 0.5 else apply(b, "div", Literal(WEAK_INT, b.pos, value=1), x)
     return None
+
+
+def _whole_power(b: Builder, x: Operand, y: Operand) -> Operand | None:
+    """x**y of integers by repeated squaring; only powers of 0, 1 and -1 are exact beyond the exponent 63. A negative
+    exponent makes the call fail."""
+    kinds = [dtype_of(x), dtype_of(y)]
+    if b.lang != "python" or kinds == [WEAK_INT] * 2:
+        return None
+    dtype = b.typing.join_kinds(*kinds, b.pos, "**")
+    if dtype == "bool":
+        dtype = "i8"
+
+    def number(value: int) -> Literal:
+        return Literal(WEAK_INT, b.pos, value=value)
+    base, rest = converted(b, dtype, x), converted(b, dtype, y)
+    if dtype[0] == "i" and not (isinstance(y, Array) and y.dtype == "bool"):
+        row = b.check("an integer is raised to a power that is negative", b.pos)
+        given = b.array(rest)
+        rest = b.compute(given.shape, lambda i: Cast(dtype, Inside(Cast("i64", given.at(i)), index(1 << 62), row)))
+    powers, factors = base, []
+    for bit in range(min(6, DTYPES[dtype].bits - 1)):
+        is_set = apply(b, "ne", apply(b, "and", apply(b, "shr", rest, number(bit)), number(1)), number(0))
+        factors.append(choose(b, is_set, powers, number_as(b, dtype, 1)))
+        powers = apply(b, "mul", powers, powers)
+    zero = apply(b, "and", apply(b, "eq", base, number(0)), apply(b, "ne", rest, number(0)))
+    return choose(b, zero, number_as(b, dtype, 0), reduce(lambda s, t: apply(b, "mul", s, t), factors))
 
 
 def converted(b: Builder, dtype: str, x: Operand) -> Operand:
@@ -246,8 +291,10 @@ def round_to(b: Builder, x: Operand, decimals: int) -> Operand:
         return x
     if decimals == 0:
         return apply(b, "round", x)
-    factor = Literal(WEAK_FLOAT, b.pos, value=10.0 ** decimals)
-    return apply(b, "div", apply(b, "round", apply(b, "mul", x, factor)), factor)
+    factor = Literal(WEAK_FLOAT, b.pos, value=10.0 ** abs(decimals))
+    before, after = ("mul", "div") if decimals > 0 else ("div", "mul")
+    found = apply(b, after, apply(b, "round", apply(b, before, x, factor)), factor)
+    return converted(b, dtype_of(x), found) if is_whole(dtype_of(x)) else found
 
 
 def variadic(b: Builder, fn: str, operands: tuple[Operand, ...]) -> Operand:
