@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from ...core.dtypes import DTYPES
+from ...core.dtypes import is_complex as is_complex_type
 from ...core.expr import Cast, Expr, index
 from ...core.scalars import OPERATORS
 from ...tensor.values import Inside
@@ -28,7 +29,7 @@ from .argument_binding import KINDS, Function, as_extent, as_operand
 from .axis_arguments import axes_of
 from .builder import Builder
 from .einsum import einsum
-from .elementwise_functions import apply, choose, converted, in_type, logical, round_to, term_of, truth, viewed
+from .elementwise_functions import apply, as_in_numpy, choose, converted, in_type, logical, round_to, term_of, truth, viewed
 from .handles import Array, Operand, constant_of, dtype_of, is_whole, owned, product_of, shape_of, size_term
 from .python_builtins import ndindex
 from .size_functions import also_of_sizes
@@ -36,6 +37,7 @@ from .type_limits import finfo, iinfo
 
 REDUCTION = "x:array axis=None keepdims:bool=False"
 SUMMATION = "x:array axis=None dtype:dtype=None keepdims:bool=False"
+VARIANCE = "x:array axis=None dtype:dtype=None ddof:int=0 keepdims:bool=False"
 SELECTIVE = "initial:operand=None where:operand=True"
 PAIR = "x1:operand x2:operand"
 OF_TYPE = "* dtype:dtype=None"
@@ -57,11 +59,11 @@ def _elementwise(name: str, fn: str) -> tuple[str, Function]:
     return _function(name, arguments, lambda b, *operands: apply(b, fn, *operands))
 
 
-def _universal(name: str, fn: str | Callable[..., Operand]) -> tuple[str, Function]:
+def _universal(name: str, fn: str | Callable[..., Operand], arity: int = 1) -> tuple[str, Function]:
     """A universal function of NumPy: where its results have the type of its operands it takes `dtype`."""
     if isinstance(fn, str) and OPERATORS[fn].gives != "same" and fn != "abs":
         return _elementwise(name, fn)
-    arity, make = (OPERATORS[fn].arity, partial(_with, apply, fn)) if isinstance(fn, str) else (1, fn)
+    arity, make = (OPERATORS[fn].arity, partial(_with, apply, fn)) if isinstance(fn, str) else (arity, fn)
 
     def made(b: Builder, *given: Any) -> Operand:
         *operands, dtype = given
@@ -86,7 +88,9 @@ def _selected(b: Builder, x: Array, where: Any, otherwise: Any) -> Array:
 
 def _combined(b: Builder, fn: str, made: Array, initial: Operand | None) -> Operand:
     """A reduction that starts with a number."""
-    return made if initial is None else apply(b, fn, made, initial)
+    if initial is None:
+        return made
+    return apply(b, fn, made, truth(b, initial) if made.dtype == "bool" else initial)
 
 
 def _total(b: Builder, fn: str, x: Array, axis: Any, dtype: str | None, keepdims: bool, initial: Operand | None,
@@ -99,7 +103,7 @@ def _extreme(b: Builder, fn: str, x: Array, axis: Any, keepdims: bool, initial: 
              where: Any) -> Operand:
     if where is not True and initial is None:
         b.fail("E322", f"np.{fn} with 'where' needs 'initial': there may be no such element", f"np.{fn}(…, initial=…)")
-    x = _selected(b, x, where, initial)
+    x = _selected(b, x, where, truth(b, initial) if x.dtype == "bool" and initial is not None else initial)
     return _combined(b, fn, array_reductions.reduced(b, fn, x, axis, keepdims), initial)
 
 
@@ -118,6 +122,66 @@ def _mean(b: Builder, x: Array, axis: Any, dtype: str | None, keepdims: bool, wh
     held = views.broadcast_to(b, b.array(where), x.shape)
     count = array_reductions.total(b, "add", held, axis, None, keepdims)
     return apply(b, "div", total, converted(b, dtype_of(total), count))
+
+
+def _var(b: Builder, x: Array, axis: Any, dtype: str | None, ddof: int, keepdims: bool, where: Any,
+         center: Operand | None, correction: int | None) -> Operand:
+    if ddof and correction is not None:
+        b.fail("E322", "ddof and correction are two names of one number", "leave out one of them")
+    ddof = ddof if correction is None else correction
+    if where is True:
+        return array_reductions.var(b, x, axis, dtype, ddof, keepdims, center)
+    if dtype is not None or DTYPES[x.dtype].kind in ("int", "uint", "bool"):
+        x = b.array(converted(b, dtype or "f64", x))
+    held = views.broadcast_to(b, b.array(where), x.shape)
+    difference = apply(b, "sub", x, _mean(b, x, axis, None, True, held) if center is None else center)
+    squares = _selected(b, array_reductions.square_of(b, difference), held, _number(b, 0))
+    count = array_reductions.total(b, "add", held, axis, None, keepdims)
+    return apply(b, "div", array_reductions.reduced(b, "add", squares, axis, keepdims), converted(
+        b, squares.dtype, array_reductions.freedom(b, count, ddof)))
+
+
+def _std(b: Builder, *given: Any) -> Operand:
+    return apply(b, "sqrt", _var(b, *given))
+
+
+def _is_complex(x: Operand) -> bool:
+    return dtype_of(x) in DTYPES and is_complex_type(dtype_of(x))
+
+
+def _fabs(b: Builder, x: Operand) -> Operand:
+    """Of floats, and of integers as floats."""
+    if _is_complex(x):
+        b.fail("E304", "np.fabs is not defined on complex numbers", "np.abs is")
+    return apply(b, "abs", as_in_numpy(b, "exp", (x,))[0])
+
+
+def _float_power(b: Builder, x: Operand, y: Operand) -> Operand:
+    """A power in float64 at least."""
+    dtype = "c128" if _is_complex(x) or _is_complex(y) else "f64"
+    return apply(b, "pow", *[converted(b, dtype, each) for each in (x, y)])
+
+
+def _on_bools(fn: str, of_bools: str) -> Callable[..., Operand]:
+    """A function of two operands that is another one of bools."""
+    def made(b: Builder, x: Operand, y: Operand) -> Operand:
+        return apply(b, of_bools if dtype_of(x) == dtype_of(y) == "bool" else fn, x, y)
+    return made
+
+
+def _fmod(b: Builder, x: Operand, y: Operand) -> Operand:
+    both = [converted(b, "i8", each) if dtype_of(x) == dtype_of(y) == "bool" else each for each in (x, y)]
+    return apply(b, "truncmod", *both)
+
+
+def _part(fn: str) -> Callable[..., Operand]:
+    """The real or the imaginary part, or the conjugate; of bools too."""
+    def made(b: Builder, x: Operand) -> Operand:
+        if dtype_of(x) != "bool":
+            return apply(b, fn, x)
+        return apply(b, "and", x, apply(b, "not", x)) if fn == "imag" else converted(
+            b, "i8", x) if fn == "conj" else x
+    return made
 
 
 def _clip(b: Builder, x: Operand, low: Any, high: Any, least: Any, most: Any) -> Operand:
@@ -204,15 +268,15 @@ def _broadcast_arrays(b: Builder, arrays: list[Array]) -> tuple[Array, ...]:
     return tuple([views.broadcast_to(b, x, shape) for x in arrays])
 
 
-def _trace(b: Builder, x: Array, offset: int) -> Operand:
-    return array_reductions.total(b, "add", _diagonal(b, x, offset, 0, 1), -1, None, False)
+def _trace(b: Builder, x: Array, offset: int, axis1: Any, axis2: Any, dtype: str | None) -> Operand:
+    return array_reductions.total(b, "add", _diagonal(b, x, offset, axis1, axis2), -1, dtype, False)
 
 
 def _diagonal(b: Builder, x: Array, offset: int, axis1: Any, axis2: Any) -> Array:
     """The diagonal of two axes, along a new last axis."""
     if x.rank >= 2:
         x = views.moveaxis(b, x, (axis1, axis2), (0, 1))
-    return creation.diagonal_matrix(b, x, offset) if offset and x.rank == 2 else views.diagonal(b, x)
+    return views.diagonal(b, x, offset)
 
 
 def _eye(b: Builder, rows: Any, columns: Any, k: int, dtype: str | None, below: bool = False) -> Array:
@@ -258,11 +322,14 @@ def _size(b: Builder, x: Operand, axis: Any) -> Any:
 
 
 def _one_over(b: Builder, x: Operand) -> Operand:
-    return apply(b, "div", _number(b, 1.0), x)
+    """1 / x, of integers without the fraction."""
+    if dtype_of(x) == "bool":
+        x = converted(b, "i8", x)
+    whole = is_whole(dtype_of(x)) and b.lang == "python"
+    return apply(b, "truncdiv" if whole else "div", _number(b, 1 if whole else 1.0), x)
 
 
-_OTHER_NAMES = {"abs": "abs", "fabs": "abs", "mod": "mod", "true_divide": "div", "conj": "conj", "float_power": "pow",
-                "fix": "trunc", "bitwise_not": "not", "left_shift": "shl", "right_shift": "shr"}
+_OTHER_NAMES = {"abs": "abs", "mod": "mod", "true_divide": "div", "fix": "trunc", "bitwise_not": "not", "left_shift": "shl", "right_shift": "shr"}
 _LIKE = {"zeros": 0, "ones": 1, "empty": 0}
 
 NUMPY: dict[str, Function] = dict([
@@ -274,7 +341,11 @@ NUMPY: dict[str, Function] = dict([
     _function("clip", "x:operand a_min:operand=None a_max:operand=None min:operand=None max:operand=None", _clip),
     _universal("square", lambda b, x: apply(b, "pow", x, Literal(WEAK_INT, b.pos, value=2))),
     _universal("positive", lambda b, x: x),
-    _universal("reciprocal", _one_over),
+    _universal("reciprocal", _one_over), _universal("fabs", _fabs),
+    _universal("float_power", _float_power, 2), _universal("fmod", _fmod, 2),
+    _universal("fmax", _on_bools("fmax", "or"), 2), _universal("fmin", _on_bools("fmin", "and"), 2),
+    *[_function(name, "x:operand", _part(name)) for name in ("real", "imag")],
+    *[_universal(name, _part("conj")) for name in ("conj", "conjugate")],
     _function("isfinite", "x:operand", _isfinite),
     *[_function(name, "x:operand decimals:int=0", round_to) for name in ("round", "around")],
     *[_function(f"logical_{fn}", "x:operand" if fn == "not" else PAIR,
@@ -289,9 +360,8 @@ NUMPY: dict[str, Function] = dict([
     *[_function(name, f"{REDUCTION} where:operand=True", partial(_with, _any_of, fn))
       for name, fn in (("any", "or"), ("all", "and"))],
     _function("mean", f"{SUMMATION} where:operand=True", _mean),
-    _function("var", "x:array axis=None ddof:int=0 keepdims:bool=False", array_reductions.var),
-    _function("std", "x:array axis=None ddof:int=0 keepdims:bool=False",
-              lambda b, *given: apply(b, "sqrt", array_reductions.var(b, *given))),
+    *[_function(name, f"{VARIANCE} * where:operand=True mean:operand=None correction:int=None", make)
+      for name, make in (("var", _var), ("std", _std))],
     _function("logsumexp", REDUCTION, array_reductions.logsumexp),
     _function("linalg.norm", "x:array ord=None axis=None keepdims:bool=False", array_reductions.norm),
     _function("linalg.vector_norm", "x:array * axis=None keepdims:bool=False ord=2", array_reductions.vector_norm),
@@ -332,7 +402,7 @@ NUMPY: dict[str, Function] = dict([
     _function("inner", "a:operand b:operand", array_products.inner),
     _function("vdot", "a:array b:array", array_products.vdot),
     _function("outer", "a:array b:array", array_products.outer),
-    _function("trace", "a:array offset:int=0", _trace),
+    _function("trace", "a:array offset:int=0 axis1=0 axis2=1 dtype:dtype=None", _trace),
     # views
     *[_function(name, "a:array axes=None", views.transpose) for name in ("transpose", "permute_dims")],
     _function("swapaxes", "a:array axis1 axis2", views.swapaxes),

@@ -109,14 +109,33 @@ def mean(b: Builder, x: Array, axis: Any, dtype: str | None, keepdims: bool) -> 
     return apply(b, "div", reduced(b, "add", x, axis, keepdims, dtype), _count(b, x, axis))
 
 
-def var(b: Builder, x: Array, axis: Any, ddof: int, keepdims: bool) -> Operand:
-    """The mean square of the differences from the mean (two passes)."""
-    if is_integer(x.dtype) or x.dtype == "bool":
-        x = b.array(converted(b, "f64", x))
-    difference = b.array(apply(b, "sub", x, mean(b, x, axis, None, True)))
-    square = b.array(apply(b, "mul", difference, difference))
-    count = apply(b, "sub", _count(b, x, axis), Literal(WEAK_INT, b.pos, value=ddof))
-    return apply(b, "div", reduced(b, "add", square, axis, keepdims), count)
+def var(b: Builder, x: Array, axis: Any, dtype: str | None, ddof: int, keepdims: bool,
+        center: Operand | None = None) -> Operand:
+    """The mean square of the differences from the mean (two passes), of complex numbers of their magnitudes. `center`:
+    a mean that is known."""
+    if dtype is None and (is_integer(x.dtype) or x.dtype == "bool"):
+        dtype = "f64"
+    if dtype is not None:
+        x = b.array(converted(b, dtype, x))
+    difference = apply(b, "sub", x, mean(b, x, axis, None, True) if center is None else center)
+    return apply(b, "div", reduced(b, "add", square_of(b, difference), axis, keepdims),
+                 freedom(b, _count(b, x, axis), ddof))
+
+
+def square_of(b: Builder, x: Operand) -> Array:
+    """|x|²"""
+    if is_complex(b.array(x).dtype):
+        real, imaginary = apply(b, "real", x), apply(b, "imag", x)
+        return b.array(apply(b, "add", apply(b, "mul", real, real), apply(b, "mul", imaginary, imaginary)))
+    return b.array(apply(b, "mul", x, x))
+
+
+def freedom(b: Builder, count: Operand, ddof: int) -> Operand:
+    """A number of elements less `ddof`, and not below 0."""
+    if not ddof:
+        return count
+    return apply(b, "max", apply(b, "sub", count, Literal(WEAK_INT, b.pos, value=ddof)), Literal(
+        WEAK_INT, b.pos, value=0))
 
 
 def _count(b: Builder, x: Array, axis: Any) -> Operand:

@@ -17,7 +17,7 @@ from .handles import ZERO, Array, Indices, Operand, constant_of, owned, shape_of
 from .joining import stack
 from .selection import pieces
 from .size_facts import ceiling_quotient
-from .views import flip
+from .views import diagonal, flip
 
 MOST_NUMBERS = 1024            # of an array that is written out
 TRUTH = (FALSE, TRUE)
@@ -166,12 +166,7 @@ def triangle(b: Builder, x: Array, k: int, lower: bool) -> Array:
 def diagonal_matrix(b: Builder, x: Array, k: int) -> Array:
     """`np.diag`: the matrix with a vector on its diagonal k, or a vector of the diagonal k of a matrix."""
     if x.rank == 2:
-        rows, columns = x.shape
-        if k:
-            rows, columns = (rows, canonical(columns - k)) if k > 0 else (canonical(rows + k), columns)
-        side = rows if rows is columns else canonical(Op("max", (Op("min", (rows, columns)), index(0)))) if k \
-            else canonical(Op("min", (rows, columns)))
-        return b.compute([side], lambda i: x.at((canonical(i[0] + max(-k, 0)), canonical(i[0] + max(k, 0)))))
+        return diagonal(b, x, k)
     if x.rank != 1:
         b.fail("E330", f"a vector or a matrix is needed here, but the array has the shape {spelled(x.shape)}")
     zero, side = b.typing.default(number_as(b, x.dtype, 0)), canonical(x.shape[0] + abs(k))

@@ -96,14 +96,15 @@ def flip(b: Builder, x: Array, axis: Any = None) -> Array:
     return b.view(x, x.shape, lambda i: [x.shape[n] - i[n] - 1 if n in turned else i[n] for n in range(x.rank)])
 
 
-def diagonal(b: Builder, x: Array) -> Array:
-    """The elements [i, i] of the first two axes, along a new last axis."""
+def diagonal(b: Builder, x: Array, offset: int = 0) -> Array:
+    """The elements [i, i + offset] of the first two axes, along a new last axis."""
     if x.rank < 2:
         b.fail("E330", f"a matrix is needed here, but the array has the shape {spelled(x.shape)}")
-    side = b.same_extent(x.shape[0], x.shape[1])
-    if side is None:
-        b.fail("E320", f"the diagonal is that of a square matrix, not of {spelled(x.shape)}")
-    return b.view(x, (*x.shape[2:], side), lambda i: [i[-1], i[-1], *i[:-1]])
+    rows, columns = x.shape[:2]
+    down, right = max(-offset, 0), max(offset, 0)
+    side = rows if rows is columns and not offset else canonical(Op("min", (rows, columns))) if not offset else canonical(
+        Op("max", (Op("min", (canonical(rows - down), canonical(columns - right))), ZERO)))
+    return b.view(x, (*x.shape[2:], side), lambda i: [canonical(i[-1] + down), canonical(i[-1] + right), *i[:-1]])
 
 
 def windows(b: Builder, x: Array, window: tuple[Expr, ...], axis: Any) -> Array:
