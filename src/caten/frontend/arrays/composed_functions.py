@@ -14,15 +14,13 @@ from .array_reductions import keep, mean, total
 from .axis_arguments import axes_of, axis_of
 from .builder import Builder
 from .elementwise_functions import apply, choose, converted, term_of
+from .fourier import FOURIER, Numpy
 from .handles import ONE, Array, Operand, product_of, shape_of, size_term, spelled
 from .joining import concatenate, stack
 from .reshaping import ravel, reshape
 from .selection import select
 from .size_facts import floor_quotient
 from .views import broadcast_to, expand_dims, moveaxis
-
-# Another function of NumPy with one result: of a builder, the path, and the arguments.
-Numpy = Callable[..., Operand]
 
 
 def _along_one(name: str) -> Callable[..., Operand]:
@@ -244,4 +242,5 @@ COMPOSED: dict[str, tuple[str, Callable[..., Any]]] = {
     "hamming": ("M:extent", _window(0.54, 0.46)),
     "blackman": ("M:extent", _window(0.42, 0.5, 0.08)),
     "bartlett": ("M:extent", _bartlett),
+    **FOURIER,
 }
