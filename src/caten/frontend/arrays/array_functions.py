@@ -40,6 +40,7 @@ SUMMATION = "x:array axis=None dtype:dtype=None keepdims:bool=False"
 VARIANCE = "x:array axis=None dtype:dtype=None ddof:int=0 keepdims:bool=False"
 SELECTIVE = "initial:operand=None where:operand=True"
 PAIR = "x1:operand x2:operand"
+PIECEWISE = "piecewise"                         # its list may have functions, which are applied to x first
 OF_TYPE = "* dtype:dtype=None"
 
 
@@ -202,6 +203,19 @@ def _select(b: Builder, conditions: list[Array], choices: list[Array], default: 
     return chosen
 
 
+def _piecewise(b: Builder, x: Array, conditions: Any, values: Any) -> Operand:
+    """The value of the last condition that holds; one value more is that of no condition, which is 0 otherwise."""
+    held = [as_operand(b, each) for each in (conditions if isinstance(conditions, tuple | list) else [conditions])]
+    given = [as_operand(b, each) for each in (values if isinstance(values, tuple | list) else [values])]
+    if None in held or None in given or len(given) - len(held) not in (0, 1):
+        b.fail("E322", "np.piecewise takes a list of conditions, and a value or function for each, perhaps with one more",
+               "np.piecewise(x, [x < 0, x > 1], [-1, lambda v: v * v, 0])")
+    made: Operand = converted(b, x.dtype, given[-1] if len(given) > len(held) else _number(b, 0))
+    for condition, value in zip(held, given, strict=False):
+        made = choose(b, condition, converted(b, x.dtype, value), made)
+    return views.broadcast_to(b, b.array(made), x.shape)
+
+
 def _choose(b: Builder, which: Array, choices: Any, mode: str) -> Operand:
     """The element of the array that `which` numbers, all arrays broadcast together."""
     given = [as_operand(b, each) for each in choices] if isinstance(choices, tuple | list) else []
@@ -236,6 +250,14 @@ def _arange(b: Builder, start: Operand, stop: Any, step: Operand, dtype: str | N
     return creation.arange(b, start, end, step if isinstance(step, Array) or step is not None else _number(b, 1), dtype)
 
 
+def _parts(b: Builder, value: Any) -> list[Array] | Array | None:
+    """A list of arrays, or an array, which stands for its parts along the first axis."""
+    return value if isinstance(value, Array) and value.rank else KINDS["arrays"][1](b, value)
+
+
+KINDS["parts"] = ("a list of arrays", _parts)
+
+
 def _number(b: Builder, value: int | float) -> Operand:
     term = term_of(value, b.pos)
     assert term is not None
@@ -256,6 +278,38 @@ def _pad(b: Builder, x: Array, widths: Any, mode: str, constant: Operand | int) 
     filler, pairs = _number(b, constant) if isinstance(constant, int) else constant, joining.widths_of(
         b, widths, x.rank, extent)
     return joining.pad(b, x, pairs, filler) if mode == "constant" else joining.pad_with_elements(b, x, pairs, mode)
+
+
+def _concatenate(b: Builder, arrays: list[Array] | Array, axis: Any, dtype: str | None) -> Operand:
+    if isinstance(arrays, Array) and arrays.rank > 1 and axis is not None:
+        place, = axes_of(b, axis, arrays.rank - 1)
+        x = views.moveaxis(b, arrays, 0, place)                # an axis whose parts follow each other
+        arrays = [reshaping.reshape(b, x, (*x.shape[:place], product_of(x.shape[place:place + 2]),
+                                           *x.shape[place + 2:]))]
+    elif isinstance(arrays, Array):
+        arrays = [reshaping.ravel(b, arrays)] if axis is None else b.fail(
+            "E330", "np.concatenate of an array without axes in its parts", "an array of one axis is whole already")
+    return joining.concatenate(b, _in_type(b, arrays, dtype), axis)
+
+
+def _stack(b: Builder, arrays: list[Array] | Array, axis: Any, dtype: str | None) -> Operand:
+    if isinstance(arrays, Array):
+        return views.moveaxis(b, _in_type(b, [arrays], dtype)[0], 0, axis)
+    return joining.stack(b, _in_type(b, arrays, dtype), axis)
+
+
+def _in_type(b: Builder, arrays: list[Array], dtype: str | None) -> list[Array]:
+    return arrays if dtype is None else [b.array(converted(b, dtype, x)) for x in arrays]
+
+
+def _unstack(b: Builder, x: Array, axis: Any) -> tuple[Array, ...]:
+    """The parts along an axis whose extent is known."""
+    place, = axes_of(b, axis, x.rank)
+    count = constant_of(x.shape[place])
+    if count is None:
+        b.fail("E326", "how many arrays np.unstack makes is not known when the body is compiled",
+               "for row in x goes over the first axis")
+    return tuple([selection.select(b, x, (*[slice(None)] * place, n)) for n in range(count)])
 
 
 def _split_along(axis: int, b: Builder, x: Array, parts: Any) -> tuple[Array, ...]:
@@ -306,6 +360,12 @@ def _transpose(b: Builder, x: Array, axes: tuple[Any, ...]) -> Array:
     return views.transpose(b, x, axes or None)
 
 
+def _rollaxis(b: Builder, x: Array, axis: int, start: int) -> Array:
+    """An axis in front of the one that is `start`."""
+    place, before = axes_of(b, axis, x.rank)[0], start + x.rank if start < 0 else start
+    return views.moveaxis(b, x, place, before - 1 if place < before else before)
+
+
 def _isfinite(b: Builder, x: Operand) -> Operand:
     return apply(b, "not", apply(b, "or", apply(b, "isnan", x), apply(b, "isinf", x)))
 
@@ -336,6 +396,7 @@ NUMPY: dict[str, Function] = dict([
     *[_universal(row.numpy, row.name) for row in OPERATORS.values() if row.numpy and row.name != "where"],
     *[_universal(name, fn) for name, fn in _OTHER_NAMES.items()],
     _function("select", "condlist:arrays choicelist:arrays default:operand=0", _select),
+    _function(PIECEWISE, "x:array condlist funclist", _piecewise),
     _function("choose", "a:array choices * mode:text='raise'", _choose),
     _function("where", "condition:operand x:operand y:operand", choose),
     _function("clip", "x:operand a_min:operand=None a_max:operand=None min:operand=None max:operand=None", _clip),
@@ -378,6 +439,18 @@ NUMPY: dict[str, Function] = dict([
     *[_function(f"{name}.accumulate", "array:array axis=0",
                 lambda b, x, axis, fn=fn: array_scans.scanned(b, fn, x, axis))
       for name, fn in (("maximum", "max"), ("minimum", "min"), ("bitwise_and", "and"), ("bitwise_or", "or"))],
+    *[_function(f"logical_{fn}.accumulate", "array:array axis=0",
+                lambda b, x, axis, fn=fn: array_scans.scanned(b, fn, b.array(truth(b, x)), axis))
+      for fn in ("and", "or", "xor")],
+    _function("bitwise_xor.accumulate", "array:array axis=0",
+              lambda b, x, axis: array_scans.scanned(b, "xor", x, axis)),
+    *[_function(f"{name}.reduceat", "array:array indices axis=0 dtype:dtype=None",
+                lambda b, x, at, axis, dtype, fn=fn: array_scans.reduced_at(b, fn, x, at, axis, dtype))
+      for name, fn in (("add", "add"), ("multiply", "mul"), ("maximum", "max"), ("minimum", "min"),
+                       ("bitwise_and", "and"), ("bitwise_or", "or"), ("bitwise_xor", "xor"))],
+    *[_function(f"logical_{fn}.reduceat", "array:array indices axis=0",
+                lambda b, x, at, axis, fn=fn: array_scans.reduced_at(b, fn, b.array(truth(b, x)), at, axis, None))
+      for fn in ("and", "or", "xor")],
     *[_function(f"{name}.reduce", f"array:array axis=0 dtype:dtype=None keepdims:bool=False {SELECTIVE}",
                 partial(_with, _total, fn)) for name, fn in (("add", "add"), ("multiply", "mul"))],
     *[_function(f"{name}.reduce", f"array:array axis=0 keepdims:bool=False {SELECTIVE}", partial(_with, _extreme, fn))
@@ -391,6 +464,8 @@ NUMPY: dict[str, Function] = dict([
                 partial(_with, _any_of, fn)) for fn in ("and", "or")],
     *[_function(f"{row.numpy}.outer", "A:array B:array", lambda b, x, y, fn=row.name: _outer(b, fn, x, y))
       for row in OPERATORS.values() if row.numpy and row.arity == 2],
+    *[_function(f"logical_{fn}.outer", "A:array B:array", lambda b, x, y, fn=fn: _outer(
+        b, fn, b.array(truth(b, x)), b.array(truth(b, y)))) for fn in ("and", "or", "xor")],
     _function("bincount", "x:array weights:array=None minlength:extent=None", array_scatters.bincount),
     # products
     _function("matmul", "x1:array x2:array", array_products.matmul),
@@ -422,9 +497,9 @@ NUMPY: dict[str, Function] = dict([
               lambda b, x, order: reshaping.ravel(b, assembling.in_order(b, x, order))),
     _function("take", "a:array indices axis=None * mode:text='raise'", selection.take),
     # put together, taken apart
-    _function("concatenate", "arrays:arrays axis=0", joining.concatenate),
-    _function("concat", "arrays:arrays axis=0", joining.concatenate),
-    _function("stack", "arrays:arrays axis=0", joining.stack),
+    *[_function(name, "arrays:parts axis=0 * dtype:dtype=None", make)
+      for name, make in (("concatenate", _concatenate), ("concat", _concatenate), ("stack", _stack))],
+    _function("unstack", "x:array * axis=0", _unstack),
     *[_function(name, "arrays:arrays", lambda b, arrays: joining.stack_rows(b, arrays, 0))
       for name in ("vstack", "row_stack")],
     _function("column_stack", "tup:arrays", assembling.column_stack),
@@ -433,8 +508,9 @@ NUMPY: dict[str, Function] = dict([
     _function("append", "arr:array values:array axis=None", assembling.append),
     _function("insert", "arr:array obj values:array axis=None", assembling.insert),
     _function("delete", "arr:array obj axis=None", assembling.delete),
+    _function("rollaxis", "a:array axis:int start:int=0", _rollaxis),
     *[_function(f"atleast_{n}d", "*arys:arrays", lambda b, arrays, n=n: assembling.atleast(b, n, arrays))
-      for n in (1, 2)],
+      for n in (1, 2, 3)],
     _function("hstack", "arrays:arrays", lambda b, arrays: joining.stack_rows(b, arrays, 1)),
     _function("split", "array:array indices_or_sections axis=0", joining.split),
     *[_function(name, "ary:array indices_or_sections", partial(_split_along, axis))
@@ -509,7 +585,8 @@ METHODS: dict[str, Function] = {
 ATTRIBUTES: dict[str, Function] = {"T": NUMPY["transpose"], "mT": NUMPY["matrix_transpose"], "shape": NUMPY["shape"],
                                    "ndim": NUMPY["ndim"], "size": NUMPY["size"], "real": NUMPY["real"],
                                    "imag": NUMPY["imag"]}
-CONSTANTS: dict[str, Any] = {"pi": math.pi, "e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None}
+CONSTANTS: dict[str, Any] = {"pi": math.pi, "e": math.e, "inf": math.inf, "nan": math.nan, "newaxis": None,
+                             "tau": math.tau, "euler_gamma": 0.5772156649015329}
 SUBSCRIPTED: dict[str, Callable[[Builder, Any], Any]] = {
     "r_": assembling.rows_of, "c_": assembling.columns_of, "s_": lambda b, written: written,
     "mgrid": lambda b, written: index_grids.grid(b, written, is_open=False),

@@ -1,18 +1,22 @@
-"""Running totals: `np.cumsum`, `np.cumulative_sum`, `np.cumprod`, `np.maximum.accumulate`."""
+"""Running totals: `np.cumsum`, `np.cumulative_sum`, `np.cumprod`, `np.maximum.accumulate`; and those of parts of an axis,
+`np.add.reduceat`."""
 from __future__ import annotations
 
 from typing import Any
 
 from ...core.dtypes import computed, is_short
-from ...core.expr import TRUE, Cast, number
-from ...tensor.values import Scan
+from ...core.expr import TRUE, Cast, Expr, Op, number
+from ...loop.affine import canonical
+from ...tensor.values import Inside, Scan
 from ..typing import Value
+from .argument_binding import as_array
 from .array_reductions import dtype_of_total
 from .axis_arguments import axis_of
 from .builder import Builder
-from .handles import ONE, Array, spelled
+from .handles import ONE, Array, Indices, is_whole, spelled, spelled_extent
 from .joining import concatenate
 from .reshaping import ravel
+from .views import moveaxis
 
 
 def scanned(b: Builder, fn: str, x: Array, axis: Any, dtype: str | None = None) -> Array:
@@ -49,3 +53,35 @@ def cumulative(b: Builder, fn: str, x: Array, axis: Any, dtype: str | None, incl
         return made
     first = [ONE if n == place else extent for n, extent in enumerate(x.shape)]
     return concatenate(b, [b.compute(first, lambda _: number(int(fn == "mul"), made.dtype)), made], place)
+
+
+def reduced_at(b: Builder, fn: str, x: Array, written: Any, axis: Any, dtype: str | None) -> Array:
+    """The elements from one index to before the next one, or to the end, combined; the element at an index alone if the
+    next one is not above it. For indices in an array each result looks at the whole axis."""
+    place = axis_of(b, axis, x.rank)
+    dtype = dtype_of_total(b, x, dtype) if fn in ("add", "mul") else dtype
+    starts = as_array(b, written)
+    if starts is None or starts.rank != 1 or not is_whole(starts.dtype):
+        b.fail("E322", "the indices of a reduceat are integers along one axis", "np.add.reduceat(x, [0, 4, 8])")
+    extent, count = x.shape[place], starts.shape[0]
+    z, last = moveaxis(b, x, place, -1), canonical(count - 1)
+    row = b.check(f"an index of a reduceat is outside [0, {spelled_extent(extent)})", b.pos)
+
+    def start(k: Expr) -> Expr:
+        found = starts.at((k,))
+        return Inside(found if starts.dtype == "i64" else Cast("i64", found), extent, row)
+
+    first = b.compute((count,), lambda i: start(i[0]))
+    ends = b.compute((count,), lambda i: Op("where", (Op("lt", (i[0], last)), first.at((Op("min", (
+        canonical(i[0] + 1), last)),)), extent)))
+
+    def element(outer: Indices, inner: Indices) -> Value:
+        expr = z.at((*outer[:-1], *inner))
+        return Value(dtype or x.dtype, b.pos, expr=expr if dtype in (None, x.dtype) else Cast(dtype, expr))
+
+    def holds(outer: Indices, inner: Indices) -> Expr:
+        begin, end, (at,) = first.at(outer[-1:]), ends.at(outer[-1:]), inner
+        return Op("or", (Op("eq", (at, begin)), Op("and", (Op("lt", (begin, at)), Op("lt", (at, end))))))
+
+    made = b.reduce(fn, (*z.shape[:-1], count), (extent,), element, "this reduction", holds)
+    return moveaxis(b, made, -1, place)

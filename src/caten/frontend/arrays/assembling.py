@@ -26,7 +26,10 @@ def dstack(b: Builder, arrays: Sequence[Array]) -> Array:
 
 
 def atleast(b: Builder, rank: int, arrays: Sequence[Array]) -> Any:
-    """`np.atleast_1d` and `np.atleast_2d`: with axes of one element in front, if there are fewer axes."""
+    """`np.atleast_1d` and `np.atleast_2d`: with axes of one element in front, if there are fewer axes; `np.atleast_3d`:
+    a matrix gets its last one behind."""
+    if rank == 3:
+        arrays = [x if x.rank > 2 else _of_rank(b, _of_rank(b, x, 2, before=True), 3, before=False) for x in arrays]
     made = tuple([_of_rank(b, x, rank, before=True) for x in arrays])
     return made[0] if len(made) == 1 else made
 

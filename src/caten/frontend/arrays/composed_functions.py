@@ -6,21 +6,45 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...core.expr import Cast, Expr, Op, index
+from ...core.dtypes import DTYPES, is_complex
+from ...core.expr import FALSE, Cast, Expr, Op, index
 from ...loop.affine import canonical
-from ..typing import WEAK_FLOAT, Literal
+from ..typing import WEAK_FLOAT, WEAK_INT, Literal, Value
 from .argument_binding import as_array, described
-from .array_reductions import keep, mean, total
+from .array_reductions import keep, mean, reduced, total
+from .array_scans import running_total
 from .axis_arguments import axes_of, axis_of
 from .builder import Builder
 from .elementwise_functions import apply, choose, converted, term_of
 from .fourier import FOURIER, Numpy
-from .handles import ONE, Array, Operand, product_of, shape_of, size_term, spelled
+from .handles import ONE, ZERO, Array, Operand, dtype_of, is_whole, product_of, shape_of, size_term, spelled
+from .histograms import HISTOGRAMS
 from .joining import concatenate, stack
 from .reshaping import ravel, reshape
 from .selection import select
 from .size_facts import floor_quotient
 from .views import broadcast_to, expand_dims, moveaxis
+
+
+def _of_known(name: str) -> Callable[..., Operand]:
+    """A reduction of what is not NaN: of integers and bools the plain one."""
+    def made(numpy: Numpy, b: Builder, x: Array, axis: Any, keepdims: bool) -> Operand:
+        fn = PLAIN[name]
+        if DTYPES[x.dtype].kind in ("int", "uint", "bool"):
+            return total(b, fn, x, axis, None, keepdims) if fn in ("add", "mul") else reduced(b, fn, x, axis, keepdims)
+        return _along_one(name)(numpy, b, x, axis, keepdims)
+    return made
+
+
+def _running_known(name: str, fn: str) -> Callable[..., Operand]:
+    def made(numpy: Numpy, b: Builder, x: Array, axis: Any, dtype: str | None) -> Operand:
+        known = x if DTYPES[x.dtype].kind in ("int", "uint", "bool") else b.array(
+            choose(b, apply(b, "isnan", x), Literal(WEAK_INT, b.pos, value=int(fn == "mul")), x))
+        return running_total(b, fn, known, axis, dtype)
+    return made
+
+
+PLAIN = {"nansum": "add", "nanprod": "mul", "nanmax": "max", "nanmin": "min"}
 
 
 def _along_one(name: str) -> Callable[..., Operand]:
@@ -53,19 +77,47 @@ def _quantile(name: str, whole: int) -> Callable[..., Operand]:
     """Of one share, or of several along a new first axis. `whole`: what all elements are, 1 or 100."""
     def made(numpy: Numpy, b: Builder, x: Array, q: Any, axis: Any, method: str,
              keepdims: bool) -> Operand:
-        if method != "linear":
-            b.fail("E327", f"np.{name} with the method '{method}' is not supported yet", "'linear' is")
+        if method not in METHODS:
+            b.fail("E327", f"np.{name} with the method '{method}' is not supported yet",
+                   f"there are {', '.join(METHODS)}")
         if isinstance(q, tuple | list):
+            if method == "linear":                         # the shares are an array, of float64
+                x = b.array(converted(b, "f64", x))
             return stack(b, [b.array(made(numpy, b, x, each, axis, method, keepdims)) for each in q])
         if not isinstance(q, int | float) or isinstance(q, bool):
             b.fail("E327", f"the shares of np.{name} are numbers that are known when the body is compiled",
                    "np.sort, and np.interp at the places of the shares, computes others")
         if not 0 <= q <= whole:
             b.fail("E326", f"the shares of np.{name} are between 0 and {whole}, and not {q}")
+        if method != "linear":
+            if name.startswith("nan"):
+                b.fail("E327", f"np.{name} with the method '{method}' is not supported yet", "'linear' is")
+            return _of_method(numpy, b, x, q / whole, axis, method, keepdims)
         return _along_one(QUANTILES[name])(numpy, b, x, axis, keepdims, q=float(q) / whole)
     return made
 
 
+def _of_method(numpy: Numpy, b: Builder, x: Array, q: float, axis: Any, method: str, keepdims: bool) -> Operand:
+    """The elements at both sides of q in ascending order, or what the method makes of them; NaN if one is NaN."""
+    axes = sorted(axes_of(b, axis, x.rank))
+    ordered = b.array(numpy(b, "sort", _joined(b, x, axes), axis=-1))
+    last = canonical(ordered.shape[-1] - 1)
+    b.require(last >= ZERO, "E321", "a quantile of no elements")
+    at = apply(b, "mul", Literal(WEAK_FLOAT, b.pos, value=q), converted(b, "f64", size_term(last, b.pos)))
+    sides = {fn: b.array(converted(b, "i64", apply(b, fn, at))) for fn in ("floor", "ceil", "round")}
+    parts = [select(b, ordered, (Ellipsis, sides[fn])) for fn in METHODS[method]]
+    made: Operand = parts[0]
+    if len(parts) == 2:
+        made = apply(b, "div", apply(b, "add", *parts), Literal(WEAK_FLOAT, b.pos, value=2.0))
+    greatest = select(b, ordered, (Ellipsis, -1))
+    if DTYPES[x.dtype].kind == "float":
+        made = choose(b, apply(b, "isnan", greatest), greatest, made)
+    return keep(b, b.array(made), axes) if keepdims else made
+
+
+# Methods of quantiles, and the elements that they take: "linear" has its operators.
+METHODS: dict[str, tuple[str, ...]] = {"linear": (), "lower": ("floor",), "higher": ("ceil",), "nearest": ("round",),
+                                       "midpoint": ("floor", "ceil")}
 QUANTILES = {"quantile": "quantile", "percentile": "quantile", "nanquantile": "nanquantile",
              "nanpercentile": "nanquantile"}
 
@@ -114,10 +166,13 @@ def _trapezoid(numpy: Numpy, b: Builder, y: Array, x: Array | None, dx: Any, axi
     return total(b, "add", b.array(apply(b, "mul", gaps, half)), -1, None, False)
 
 
-def _average(numpy: Numpy, b: Builder, x: Array, axis: Any, weights: Array | None, keepdims: bool) -> Operand:
-    """With weights of the shape of x, or of one axis along `axis`."""
+def _average(numpy: Numpy, b: Builder, x: Array, axis: Any, weights: Array | None, returned: bool,
+             keepdims: bool) -> Any:
+    """With weights of the shape of x, or of one axis along `axis`. `returned`: and the sums of the weights."""
     if weights is None:
-        return mean(b, x, axis, None, keepdims)
+        found = mean(b, x, axis, None, keepdims)
+        count = converted(b, dtype_of(found), size_term(product_of([x.shape[n] for n in axes_of(b, axis, x.rank)])))
+        return (found, broadcast_to(b, b.array(count), shape_of(found))) if returned else found
     if weights.rank == 1 and x.rank > 1:
         if not isinstance(axis, int):
             b.fail("E321", "weights of one axis need the axis that they are along", "axis=…")
@@ -126,22 +181,98 @@ def _average(numpy: Numpy, b: Builder, x: Array, axis: Any, weights: Array | Non
     whole = broadcast_to(b, _floating(b, weights), x.shape)
     weighted = b.array(apply(b, "mul", x, whole))
     sums = [total(b, "add", each, axis, None, keepdims) for each in (weighted, whole)]
-    return apply(b, "div", *sums)
+    found = apply(b, "div", *sums)
+    return (found, b.array(converted(b, dtype_of(found), sums[1]))) if returned else found
 
 
-def _diff(numpy: Numpy, b: Builder, x: Array, n: int, axis: Any, prepend: Any, append: Any) -> Operand:
+def _diff(numpy: Numpy, b: Builder, x: Array, n: int, axis: Any, prepend: Operand | None,
+          append: Operand | None) -> Operand:
+    """Of bools whether neighbours differ. What is put before and behind has its own type, as an array has."""
+    if n < 0:
+        b.fail("E326", f"np.diff is taken 0 times or more, not {n}")
     place = axis_of(b, axis, x.rank)
     edges: list[list[Array]] = []
     for edge in (prepend, append):
-        if edge is None:
-            edges.append([])
-            continue
-        if not shape_of(edge):
-            edge = broadcast_to(b, b.array(converted(b, x.dtype, edge) if not isinstance(edge, Array) else edge),
-                                tuple([ONE if axis_ == place else e for axis_, e in enumerate(x.shape)]))
-        edges.append([b.array(edge)])
+        if edge is not None and not shape_of(edge):
+            edge = broadcast_to(b, b.array(edge), tuple([
+                ONE if at == place else extent for at, extent in enumerate(x.shape)]))
+        edges.append([] if edge is None else [b.array(edge)])
     before, after = edges
-    return numpy(b, "diff", concatenate(b, [*before, x, *after], place), n=n, axis=place)
+    z = concatenate(b, [*before, x, *after], place) if before or after else x
+    for _ in range(n):
+        upper, lower = (select(b, z, (*[slice(None)] * place, part)) for part in (slice(1, None), slice(None, -1)))
+        z = b.array(apply(b, "ne" if z.dtype == "bool" else "sub", upper, lower))
+    return z
+
+
+def _ediff1d(numpy: Numpy, b: Builder, x: Array, to_end: Array | None, to_begin: Array | None) -> Operand:
+    change = b.array(_diff(numpy, b, ravel(b, x), 1, 0, None, None))
+    return concatenate(b, [b.array(converted(b, x.dtype, ravel(b, each))) if each is not change else each
+                           for each in (to_begin, change, to_end) if each is not None], 0)
+
+
+def _isclose(numpy: Numpy, b: Builder, x: Operand, y: Operand, rtol: Operand | float,
+             atol: Operand | float, equal_nan: bool) -> Operand:
+    """Is |x - y| ≤ atol + rtol |y|? Equal infinities are close."""
+    x, y = (converted(b, "f64", each) if dtype_of(each) == "bool" else each for each in (x, y))
+    rtol, atol = (Literal(WEAK_FLOAT, b.pos, value=each) if isinstance(each, float) else each for each in (rtol, atol))
+    apart, size = apply(b, "abs", apply(b, "sub", x, y)), apply(b, "abs", y)
+    near = apply(b, "le", apart, apply(b, "add", atol, apply(b, "mul", rtol, size)))
+    finite = apply(b, "lt", size, Literal(WEAK_FLOAT, b.pos, value=math.inf))
+    close = apply(b, "or", apply(b, "eq", x, y), apply(b, "and", near, finite))
+    if not equal_nan:
+        return close
+    return apply(b, "or", close, apply(b, "and", apply(b, "ne", x, x), apply(b, "ne", y, y)))
+
+
+def _allclose(numpy: Numpy, b: Builder, *given: Any) -> Operand:
+    return reduced(b, "and", b.array(_isclose(numpy, b, *given)), None, False)
+
+
+def _array_equal(numpy: Numpy, b: Builder, x: Array, y: Array, equal_nan: bool) -> Operand:
+    """Are the shapes and all elements equal? Extents that may differ are a condition of the call."""
+    never = Value("bool", b.pos, expr=FALSE)
+    if x.rank != y.rank or any(b.sizes.refutes(Op("eq", (s, t))) for s, t in zip(x.shape, y.shape, strict=True)):
+        return never
+    b.same_shape(y.shape, x.shape, "np.array_equal compares arrays of one shape, and the first of these",
+                 "np.array_equiv broadcasts them")
+    return _array_equiv(numpy, b, x, y, equal_nan)
+
+
+def _array_equiv(numpy: Numpy, b: Builder, x: Array, y: Array, equal_nan: bool = False) -> Operand:
+    same = apply(b, "eq", x, y)
+    if equal_nan:
+        same = apply(b, "or", same, apply(b, "and", apply(b, "ne", x, x), apply(b, "ne", y, y)))
+    return reduced(b, "and", b.array(same), None, False)
+
+
+def _angle(numpy: Numpy, b: Builder, z: Operand, deg: bool) -> Operand:
+    if dtype_of(z) in DTYPES and is_complex(dtype_of(z)):
+        real, imaginary = apply(b, "real", z), apply(b, "imag", z)
+    else:
+        real = converted(b, "f64", z) if dtype_of(z) == "bool" or is_whole(dtype_of(z)) else z
+        imaginary = choose(b, apply(b, "ne", real, real), real, Literal(WEAK_FLOAT, b.pos, value=0.0))
+    angle = apply(b, "atan2", imaginary, real)
+    return apply(b, "mul", angle, Literal(WEAK_FLOAT, b.pos, value=180 / math.pi)) if deg else angle
+
+
+def _nan_to_num(numpy: Numpy, b: Builder, x: Array, copy: bool, nan: Any, posinf: Any, neginf: Any) -> Operand:
+    """Integers as they are, complex numbers part by part."""
+    if DTYPES[x.dtype].kind in ("int", "uint", "bool"):
+        return x
+    options = {name: value for name, value in (("nan", nan), ("posinf", posinf), ("neginf", neginf))
+               if value is not None}
+    if any(not isinstance(value, int | float) for value in options.values()):
+        b.fail("E322", "what np.nan_to_num puts in the place of others are numbers that are known")
+    parts = [apply(b, fn, x) for fn in ("real", "imag")] if is_complex(x.dtype) else [x]
+    made = [call_library(numpy, b, "nan_to_num", b.array(each), options) for each in parts]
+    return apply(b, "complex", *made) if is_complex(x.dtype) else made[0]
+
+
+def call_library(numpy: Numpy, b: Builder, name: str, x: Array, options: dict[str, Any]) -> Operand:
+    """An operator of the library on an array."""
+    found: Operand = numpy(b, name, x, **options)
+    return found
 
 
 def _digitize(numpy: Numpy, b: Builder, x: Array, bins: Array, right: bool) -> Operand:
@@ -218,18 +349,28 @@ def _place(b: Builder, count: Expr) -> Array:
     return b.compute((count,), lambda i: Op("div", (Cast("f64", canonical(i[0] * 2 - last)), width)))
 
 
+CLOSE = "a:operand b:operand rtol:operand=1e-05 atol:operand=1e-08 equal_nan:bool=False"
 SHARES = "a:array q axis=None method:text='linear' keepdims:bool=False"
 # By their paths: the signature, and what makes the result of other functions.
 COMPOSED: dict[str, tuple[str, Callable[..., Any]]] = {
     **{name: ("a:array axis=None ddof:int=0 keepdims:bool=False", make)
        for name, make in (("nanvar", _nanvar), ("nanstd", _nanstd))},
     **{name: ("a:array axis=None keepdims:bool=False", _along_one(name)) for name in (
-        "median", "nanmedian", "nanmax", "nanmean", "nanmin", "nanprod", "nansum")},
+        "median", "nanmedian", "nanmean")},
+    **{name: ("a:array axis=None keepdims:bool=False", _of_known(name)) for name in PLAIN},
+    **{name: ("a:array axis=None dtype:dtype=None", _running_known(name, fn))
+       for name, fn in (("nancumsum", "add"), ("nancumprod", "mul"))},
     **{name: (SHARES, _quantile(name, 100 if name.endswith("percentile") else 1)) for name in QUANTILES},
     "gradient": ("f:array *varargs axis=None", _gradient),
     "trapezoid": ("y:array x:array=None dx:operand=1.0 axis=-1", _trapezoid),
-    "average": ("a:array axis=None weights:array=None keepdims:bool=False", _average),
+    "average": ("a:array axis=None weights:array=None returned:bool=False * keepdims:bool=False", _average),
     "diff": ("a:array n:int=1 axis=-1 prepend:operand=None append:operand=None", _diff),
+    "ediff1d": ("ary:array to_end:array=None to_begin:array=None", _ediff1d),
+    "isclose": (CLOSE, _isclose), "allclose": (CLOSE, _allclose),
+    "array_equal": ("a1:array a2:array equal_nan:bool=False", _array_equal),
+    "array_equiv": ("a1:array a2:array", _array_equiv),
+    "angle": ("z:operand deg:bool=False", _angle),
+    "nan_to_num": ("x:array copy:bool=True nan=0.0 posinf=None neginf=None", _nan_to_num),
     "digitize": ("x:array bins:array right:bool=False", _digitize),
     "interp": ("x:array xp:array fp:array left:operand=None right:operand=None", _interp),
     "lexsort": ("keys", _lexsort),
@@ -242,5 +383,5 @@ COMPOSED: dict[str, tuple[str, Callable[..., Any]]] = {
     "hamming": ("M:extent", _window(0.54, 0.46)),
     "blackman": ("M:extent", _window(0.42, 0.5, 0.08)),
     "bartlett": ("M:extent", _bartlett),
-    **FOURIER,
+    **FOURIER, **HISTOGRAMS,
 }

@@ -13,7 +13,7 @@ from .argument_binding import as_array
 from .array_products import conjugated
 from .builder import Builder
 from .called_composites import CalledComposite, Composites, call_composite
-from .elementwise_functions import converted
+from .elementwise_functions import FLOAT_OF, converted
 from .handles import Array, spelled
 from .joining import concatenate
 from .reshaping import ravel
@@ -59,13 +59,15 @@ def call_numpy(b: Builder, callee: NumpyOperator, args: Sequence[Any], keywords:
         b.fail("E327", f"np.{callee.path} is not supported with these arguments",
                f"`caten ops {operator.name}` tells what {operator.usage} computes; it is called without np.")
     arrays = [ravel(b, v) if bound.flattened and isinstance(v, Array) else v for v in bound.arrays]
-    arrays = _of_one_type(b, operator, arrays)
+    arrays = _of_one_type(b, operator, callee.path, arrays)
     if callee.path == "linalg.solve" and isinstance(arrays[1], Array) and arrays[1].rank == 1:
         solved = call_composite(b, operator, [arrays[0], expand_dims(b, arrays[1], 1)], bound.attributes)
         return squeeze(b, solved, -1)
     if callee.path.startswith("fft."):                      # transforms of real numbers are those of complex ones
         of_complex = {tensor.name for tensor in operator.generic if tensor.word == "Complex"}
         arrays = [_complex(b, v) if name in of_complex else v for name, v in zip(operator.inputs, arrays, strict=True)]
+    if callee.path == "vecmat":                             # the vector is conjugated
+        arrays[0] = conjugated(b, b.array(arrays[0]))
     if callee.path == "correlate":
         arrays[1] = flip(b, conjugated(b, b.array(arrays[1])))
     made = call_composite(b, operator, arrays, bound.attributes)
@@ -84,7 +86,7 @@ def _of_variables(b: Builder, callee: NumpyOperator, args: Sequence[Any], keywor
                f"it takes the arrays, rowvar, and for np.cov bias and ddof; `caten ops {operator.name}` tells more")
     rows = [_in_rows(b, b.array(x), in_rows) for x in arrays]
     together = rows[0] if len(rows) == 1 else concatenate(b, rows, 0)
-    made = call_composite(b, operator, _of_one_type(b, operator, [together]), attributes)
+    made = call_composite(b, operator, _of_one_type(b, operator, callee.path, [together]), attributes)
     return squeeze(b, made, (0, 1)) if len(arrays) == 1 and b.array(arrays[0]).rank == 1 else made
 
 
@@ -104,7 +106,7 @@ def _overlapping(b: Builder, made: Array, arrays: Sequence[Any], mode: str, what
     return b.view(made, (count,), lambda i: (canonical(i[0] + first),))
 
 
-def _of_one_type(b: Builder, operator: CalledComposite, arrays: Sequence[Any]) -> list[Any]:
+def _of_one_type(b: Builder, operator: CalledComposite, path: str, arrays: Sequence[Any]) -> list[Any]:
     """Arrays whose elements the operator wants of one type in that which holds all of them; integers as floats where it
     is for floats."""
     words = {tensor.name: tensor.word for tensor in operator.generic if tensor.variable}
@@ -112,9 +114,10 @@ def _of_one_type(b: Builder, operator: CalledComposite, arrays: Sequence[Any]) -
     for name, value in zip(operator.inputs, arrays, strict=True):
         if (word := words.get(name)) and isinstance(value, Array):
             kinds[word] = b.typing.join_kinds(kinds.get(word, value.dtype), value.dtype, b.pos, f"np.{operator.name}")
+    of_elements = type(_function(path)).__name__ == "ufunc"
     for word, dtype in kinds.items():
         if word.lower() in ("floating", "inexact") and DTYPES[dtype].kind in ("int", "uint", "bool"):
-            kinds[word] = "f64"
+            kinds[word] = FLOAT_OF.get(dtype, "f64") if of_elements else "f64"
     return [converted(b, kinds[words[name]], v) if isinstance(v, Array) and words.get(name) in kinds else v
             for name, v in zip(operator.inputs, arrays, strict=True)]
 

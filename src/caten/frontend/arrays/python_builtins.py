@@ -146,6 +146,14 @@ def _refuse(b: Builder, name: str, wanted: str, args: list[Any]) -> Any:
     b.fail("E322", f"{name} takes {wanted}, not {given}")
 
 
+def _divmod(b: Builder, args: list[Any]) -> Any:
+    operands = [term_of(x, b.pos) for x in args]
+    if len(operands) != 2 or None in operands:
+        _refuse(b, "divmod", "two numbers or arrays", args)
+    found = [apply(b, fn, *[x for x in operands if x is not None]) for fn in ("floordiv", "mod")]
+    return tuple([n if (n := number_of(x)) is not None else x for x in found])
+
+
 def _slice(b: Builder, args: list[Any]) -> slice:
     if not 1 <= len(args) <= 3 or any(x is not None and as_extent(b, x) is None for x in args):
         _refuse(b, "slice", "one to three integers", args)
@@ -163,10 +171,10 @@ def _builtin(name: str, make: Callable[[Builder, list[Any]], Any]) -> tuple[str,
 STATIC: dict[str, Callable[..., Any]] = {
     "tuple": tuple, "list": list, "zip": lambda *xs: list(zip(*xs, strict=False)), "any": any, "all": all,
     "enumerate": lambda xs, start=0: list(enumerate(xs, start)), "reversed": lambda xs: list(xs)[::-1],
-    "sorted": sorted, "ord": ord, "divmod": divmod}
+    "sorted": sorted, "ord": ord}
 BUILTINS: dict[str, Builtin] = dict([
     _builtin("len", _len), _builtin("range", _range), _builtin("max", _extreme("max")),
     _builtin("min", _extreme("min")), _builtin("sum", _sum), _builtin("abs", _one("abs")), _builtin("pow", _one("pow")),
-    _builtin("round", _round), _builtin("slice", _slice),
+    _builtin("round", _round), _builtin("divmod", _divmod), _builtin("slice", _slice),
     *[_builtin(name, _static(name, function)) for name, function in STATIC.items()]])
 

@@ -25,6 +25,7 @@ from .array_functions import (
     NUMPY,
     OF_LIBRARY,
     OPERATOR_METHODS,
+    PIECEWISE,
     PLAIN,
     SUBSCRIPTED,
 )
@@ -483,6 +484,8 @@ class PythonExpressions:
         if isinstance(function, Method):
             args, function = [function.array, *args], function.function
         match function:
+            case Function(name=name) if name == f"np.{PIECEWISE}":
+                return call(b, function, *self._applied(node, args, keywords))
             case Function() if any_selected(*args, *keywords.values()):
                 return masked_elements.called(b, function, args, keywords)
             case Function():
@@ -512,6 +515,23 @@ class PythonExpressions:
             function(self.kept(b, args[0] if function.__name__ == "append" else self.sequence(node, args[0])))
             return None
         self.fail(node, "E221", f"{described(function)} is no function")
+
+    def _applied(self, node: ast.Call, args: list[Any], keywords: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments of `np.piecewise`, its functions applied to the array."""
+        given = {**dict(zip(("x", "condlist", "funclist"), args, strict=False)), **keywords}
+        pieces, x = given.get("funclist"), given.get("x")
+        if not isinstance(pieces, tuple | list) or x is None:
+            return args, keywords
+        made = []
+        for piece in pieces:
+            if isinstance(piece, UserFunction):
+                piece = self._of_user(node, piece, [x], {})
+            elif isinstance(piece, Function):
+                piece = call(self.at(node), piece, [x], {})
+            elif isinstance(piece, NumpyOperator):
+                piece = call_numpy(self.at(node), piece, [x], {})
+            made.append(piece)
+        return [], {**given, "funclist": made}
 
     def _plain(self, node: ast.Call, args: list[Any], keywords: dict[str, Any]) -> Operand | None:
         """`int(n / 2)` and `float(n)` of sizes: numbers of Python."""

@@ -84,6 +84,30 @@ def _product(b: Builder, iterable: Any, start: Any) -> Operand:
     return combined(b, "mul", [x for x in (start, *items) if x is not None])
 
 
+def _of_known(name: str, parameters: str) -> Function:
+    """A function of integers that are known when the body is compiled."""
+    function = getattr(math, name)
+
+    def make(b: Builder, *given: Any) -> Any:
+        values = [*given[0]] if parameters.startswith("*") else [x for x in given if x is not None]
+        numbers = [n.value if isinstance(n, Literal) else n for n in values]
+        if not all(isinstance(n, int) for n in numbers):
+            b.fail("E326", f"math.{name} takes integers that are known when the body is compiled",
+                   HINTS.get(name, "an attribute, or an annotation with a number for the extent, is known"))
+        try:
+            return function(*numbers)
+        except ValueError as problem:
+            b.fail("E304", f"math.{name}: {problem}")
+    return Function(f"math.{name}", parameters, make)
+
+
+HINTS = {"gcd": "np.gcd(n, 4) computes it of sizes at the call", "lcm": "np.lcm(n, 4) computes it of sizes at the call",
+         "isqrt": "np.sqrt(n).astype(np.int64) computes it of a size at the call"}
+
+
 # Those of Python's `math` that differ from NumPy's.
 MATH: dict[str, Function] = {"prod": Function("math.prod", "iterable start:operand=None", _product),
-                             **{fn: _rounded(fn) for fn in ("floor", "ceil", "trunc")}}
+                             **{fn: _rounded(fn) for fn in ("floor", "ceil", "trunc")},
+                             **{fn: _of_known(fn, parameters) for fn, parameters in (
+                                 ("gcd", "*integers"), ("lcm", "*integers"), ("isqrt", "n"), ("factorial", "n"),
+                                 ("comb", "n k"), ("perm", "n k=None"))}}
