@@ -320,7 +320,7 @@ def _of_kinds(spec: SpecText, name: str, inputs: tuple[Given, ...], given: tuple
     declared, attributes = declaration_of(spec, name), dict(given)
     try:
         return of_spec(spec, name, of_call(declared.generic, dict(zip(declared.inputs, inputs, strict=False)),
-                                           attributes))
+                                           attributes, declared.defaults))
     except CatenError as problem:
         if (filled := for_each_axis(problem, declared.defaults, attributes)) is not None:
             more = tuple(filled.items())

@@ -185,9 +185,12 @@ FOR_EACH_AXIS = ("kernel", "stride", "padding", "dilation", "output_padding", "s
 
 
 def of_call(declared: Sequence[Tensor], arrays: Mapping[str, Given],
-            attributes: Mapping[str, Any]) -> Instance:
+            attributes: Mapping[str, Any], defaults: Iterable[tuple[str, Any]] = ()) -> Instance:
     """The instance for arrays with these element types and shapes. Of the extents of `~`, only those of 1 matter, and
-    which are equal because they are the same axis."""
+    which are equal because they are the same axis. `defaults`: those of the attributes. E675 for a list with more
+    numbers than an image has axes."""
+    if (said := _too_long([t for t in declared if t.name in arrays], dict(defaults), attributes)) is not None:
+        raise error("E675", said)
     arrays = _typed(declared, arrays)
     rank = max([len(shape) - t.named for t in declared if ANY_AXES in t.shape
                 for _, shape in [arrays.get(t.name, ("", ()))] if t.name in arrays], default=0)
@@ -206,6 +209,25 @@ def of_call(declared: Sequence[Tensor], arrays: Mapping[str, Given],
     return Instance(tuple([(name, dtype, shaped(known[name], shape))
                            for name, (dtype, shape) in arrays.items() if name in known and known[name].is_generic]),
                     tuple(sorted(attributes.items())))
+
+
+def _too_long(declared: Sequence[Tensor], defaults: Mapping[str, Any], given: Mapping[str, Any]) -> str | None:
+    """What is wrong with a list of a number for each axis of an image, whose number of axes is fixed: a body that reads
+    the first ones would not fail for the others."""
+    lists = {name: value for name, value in defaults.items() if name in FOR_EACH_AXIS and isinstance(value, tuple)}
+    if any(t.any_axes for t in declared) or not lists:
+        return None
+    for name, value in given.items():
+        wanted = defaults.get(name) if name in lists else next(iter(lists.values()))
+        if name in FOR_EACH_AXIS and isinstance(value, tuple) and wanted is not None and len(value) > len(wanted):
+            return _has_to_be(name, value, wanted)
+    return None
+
+
+def _has_to_be(name: str, value: Any, wanted: Sequence[Any]) -> str:
+    form = wanted if isinstance(value, tuple) else (value,) * len(wanted)
+    return (f"the attribute '{name}' is {list(value) if isinstance(value, tuple) else value}, and has to be a "
+            f"list of {len(wanted)}, such as {list(form)}")
 
 
 def _typed(declared: Sequence[Tensor], arrays: Mapping[str, Given]) -> dict[str, Given]:
@@ -264,9 +286,7 @@ def misfit(problem: CatenError, defaults: Iterable[tuple[str, Any]], given: Mapp
     for name, value in given.items():
         wanted = lists.get(name) if known.get(name) is not None else next(iter(lists.values()), None)
         if wanted is not None and value is not None and (not isinstance(value, tuple) or len(value) != len(wanted)):
-            form = wanted if isinstance(value, tuple) else (value,) * len(wanted)
-            return (f"the attribute '{name}' is {list(value) if isinstance(value, tuple) else value}, and has to be a "
-                    f"list of {len(wanted)}, such as {list(form)}")
+            return _has_to_be(name, value, wanted)
     return None
 
 

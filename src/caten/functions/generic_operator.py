@@ -124,7 +124,11 @@ class GenericOperator:
             if not is_value(value):
                 raise error("E675", f"{self.name}: the attribute '{name}' is {described(value)}",
                             hint="it may be a number, True, False, None, a text, or a tuple of them")
-        instance = of_call(self._composite.generic, dict(self._arrays(args, named)), given)
+        arrays = dict(self._arrays(args, named))
+        try:
+            instance = of_call(self._composite.generic, arrays, given, self.attributes.items())
+        except CatenError as problem:
+            raise error("E675", f"{self.name}: {problem.diagnostics[0].message}") from None
         exact = instance.arrays, static_key(instance.attributes)
         with self._lock:
             if exact not in self._operators:

@@ -130,7 +130,7 @@ def _values(b: Builder, callee: CalledComposite, given: Mapping[str, Any],
         else:
             arrays[name] = operand.kind, ()
     try:
-        return callee.values(of_call(callee.generic, arrays, attributes))
+        return callee.values(of_call(callee.generic, arrays, attributes, callee.attributes))
     except CatenError as problem:
         if (filled := for_each_axis(problem, callee.attributes, attributes)) is not None:
             return _values(b, callee, given, filled)

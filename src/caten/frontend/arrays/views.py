@@ -77,9 +77,9 @@ def squeeze(b: Builder, x: Array, axis: Any) -> Array:
 
 def broadcast_to(b: Builder, x: Array, shape: tuple[Expr, ...]) -> Array:
     """Repeated along new axes in front and along axes of extent 1."""
-    fitting = len(shape) >= x.rank and b.broadcast(x.shape, shape)
-    if not fitting or len(fitting) != len(shape) or any(is_one(s) and not is_one(f)
-                                                        for s, f in zip(shape, fitting, strict=True)):
+    fitting = b.broadcast(x.shape, shape) if len(shape) >= x.rank else None
+    if fitting is None or len(fitting) != len(shape) or any(is_one(s) and not is_one(f)
+                                                            for s, f in zip(shape, fitting, strict=True)):
         b.fail("E320", f"{spelled(x.shape)} cannot be broadcast to {spelled(shape)}")
     start = len(shape) - x.rank
 
