@@ -67,6 +67,8 @@ def _of_elements(ufunc: np.ufunc, method: str, inputs: Sequence[Any], named: Map
     given, dtype = [_operand(v) for v in inputs], named.get("dtype")
     if dtype is not None:
         given = [_in_type(ufunc, v, dtype) for v in given]
+    if name == "vecmat":                                    # the vector is conjugated
+        given[0] = xp.conj(given[0]) if isinstance(given[0], Tensor) and given[0].dtype.kind == "complex" else given[0]
     if name in OPERATORS:
         made = OPERATORS[name](given[0] if isinstance(given[1], Tensor) else tensor(given[0]), given[1])
     elif hasattr(xp.elementwise, NAMES.get(name, name)):
@@ -117,14 +119,26 @@ def of_arrays(function: Callable[..., Any], inputs: Sequence[Any], named: Mappin
 
 
 def _in(namespace: Any, name: str, inputs: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    if name == "norm":
-        return norm(*inputs, **named)
+    if name in OF_LINALG:
+        return OF_LINALG[name](*inputs, **named)
+    if namespace is xp.fft:
+        inputs, named = _by_name(name, inputs, named)
     made: Any = getattr(namespace, name, None)
     try:
         inspect.signature(made).bind(*inputs, **named)
     except TypeError:                                       # there is none, or it has no such argument
         raise Unknown from None
     return made(*map(_operand, inputs), **named)
+
+
+def _by_name(name: str, inputs: Sequence[Any], named: Mapping[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+    """The arguments of a transform, which NumPy takes by position, too; None is what it has by itself."""
+    try:
+        bound = inspect.signature(getattr(np.fft, name)).bind(*inputs, **named).arguments
+    except (TypeError, ValueError):
+        raise Unknown from None
+    first, *others = bound
+    return (bound[first],), {n: bound[n] for n in others if bound[n] is not None}
 
 
 def _of_library(name: str, given: Sequence[Any], named: Mapping[str, Any] | None = None) -> Any:
@@ -166,6 +180,9 @@ def reduced(name: str, x: Any, axis: Any = None, dtype: Any = None, out: None = 
     if out is not None or where is not True or initial is not None:
         raise Unknown
     given = tensor(x) if dtype is None else tensor(x).astype(dtype)
+    if ddof is not None and given.dtype.kind == "complex":
+        parts = [xp.var(part, axis=axis, correction=ddof, keepdims=bool(keepdims)) for part in (given.real, given.imag)]
+        return parts[0] + parts[1] if name == "var" else (parts[0] + parts[1]).sqrt()
     if ddof is not None:
         return getattr(xp, name)(_float(given), axis=axis, correction=ddof, keepdims=bool(keepdims))
     if name == "mean":
@@ -396,7 +413,138 @@ def put(a: Tensor, ind: Any, v: Any, mode: str = "raise") -> None:
     a[...] = one("put", a, at, xp.broadcast_to(values.reshape(-1), at.shape))
 
 
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """Each element minus the one before it, n times; of bools, whether they differ."""
+    x = tensor(a)
+    at = axis % x.ndim
+    edges = [None if e is None else tensor(e if isinstance(e, Tensor) else np.asarray(e)) for e in (prepend, append)]
+    before, after = [[] if e is None else [e if e.ndim else xp.broadcast_to(
+        e, [1 if k == at else extent for k, extent in enumerate(x.shape)])] for e in edges]
+    if before or after:
+        x = concatenate([*before, x, *after], axis=at)
+    if x.dtype.kind != "bool":
+        return xp.diff(x, n=n, axis=at)
+    for _ in range(n):
+        upper, lower = [x[(*[slice(None)] * at, part)] for part in (slice(1, None), slice(None, -1))]
+        x = upper != lower
+    return x
+
+
+def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
+    """Is |a - b| ≤ atol + rtol |b|? Equal infinities are close."""
+    x, y = [_float(tensor(each)) if isinstance(each, Tensor | np.ndarray) else each for each in (a, b)]
+    if any(isinstance(each, Tensor) and each.dtype.kind == "complex" for each in (x, y)):
+        raise Unknown
+    close = one("isclose", x, y, rtol=rtol, atol=atol)
+    return close | ((x != x) & (y != y)) if equal_nan else close
+
+
+def _of_known(name: str, plain: str) -> Callable[..., Any]:
+    """A reduction of what is not NaN: of integers the plain one."""
+    def function(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: Any = False,
+                 **others: Any) -> Any:
+        x = tensor(a)
+        if dtype is not None or out is not None or others:
+            raise Unknown
+        if x.dtype.kind in ("int", "uint", "bool"):
+            return reduced(plain, x, axis, keepdims=bool(keepdims) if isinstance(keepdims, bool) else False)
+        return one(name, x, axis=axis, keepdims=keepdims is True)
+    return function
+
+
+def multi_dot(arrays: Sequence[Any], *, out: None = None) -> Any:
+    """The product of several matrices, in the order in which it takes the fewest multiplications; the first and the
+    last may be vectors."""
+    if out is not None:
+        raise Unknown
+    given = [tensor(a) for a in arrays]
+    letters = [chr(ord("a") + n) for n in range(len(given) + 1)]
+    if len(given) < 2 or len(letters) > 26 or any(t.ndim != 2 for t in given[1:-1]) or any(
+            t.ndim not in (1, 2) for t in (given[0], given[-1])):
+        raise Unknown
+    terms = [letters[n] + letters[n + 1] for n in range(len(given))]
+    terms[0], terms[-1] = terms[0][2 - given[0].ndim:], terms[-1][:given[-1].ndim]
+    result = "".join([c for c in letters if "".join(terms).count(c) == 1])
+    return einsum(f"{','.join(terms)}->{result}", *given)
+
+
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Tensor, ...]:
+    """Each array along its axis of a grid, the first two exchanged under `xy`. `sparse`: without repetitions."""
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"np.meshgrid has the indexing 'xy' and 'ij', not {indexing!r}")
+    places = list(range(len(xi)))
+    if indexing == "xy" and len(xi) > 1:
+        places[:2] = 1, 0
+    made = [tensor(x).reshape([-1 if n == place else 1 for n in range(len(xi))])
+            for x, place in zip(xi, places, strict=True)]
+    return tuple(made if sparse else xp.broadcast_arrays(*made))
+
+
+def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Tensor:
+    """How often each number is there, or the sum of its weights. How many bins there are is the greatest number, so
+    that of a tensor has to be known: it is computed, and inside of `jit` the numbers are those of an array."""
+    at = tensor(x)
+    if at.ndim != 1 or at.dtype.kind not in ("int", "uint"):
+        raise Unknown
+    bins = max(minlength, int(at.numpy().max(initial=-1)) + 1)
+    if not bins:
+        return Tensor(np.zeros(0, np.int64 if weights is None else np.float64))
+    if weights is None:
+        return one("bincount", at, bins=bins)
+    return one("weighted_bincount", at, tensor(weights).astype("float64"), bins=bins)
+
+
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+    """The elements of the first array whose condition holds."""
+    if len(condlist) != len(choicelist) or not condlist:
+        raise ValueError(f"np.select takes as many choices as conditions, not {len(choicelist)} for {len(condlist)}")
+    made = default
+    for condition, choice in reversed(list(zip(condlist, choicelist, strict=True))):
+        made = where(condition, choice, made)
+    return made
+
+
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
+    """Where elements would be inserted into an ascending sequence."""
+    if sorter is not None or side not in ("left", "right"):
+        raise Unknown
+    return xp.searchsorted(tensor(a), tensor(v), side=side)
+
+
+def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Any, Any, Any, Any]:
+    """The x of the least norm for which |a x - b| is least, the sums of the squares of what is left, the rank and the
+    singular values. The sums are those of columns, whose number depends on the rank: where a has as many rows as
+    columns or fewer there are none, as in NumPy, and a rank below the number of columns is not looked for."""
+    x, y = tensor(a), tensor(b)
+    columns = y.reshape(-1, 1) if y.ndim == 1 else y
+    kind = "float64" if "float64" in (str(x.dtype), str(y.dtype)) or x.dtype.kind != "float" else str(x.dtype)
+    x, columns = x.astype(kind), columns.astype(kind)
+    limit = {} if rcond is None else {"rcond": rcond}
+    found = one("lstsq", x, columns, **limit)
+    rest = columns - x @ found
+    sums = (rest * rest).sum(axis=0) if x.shape[0] > x.shape[1] else Tensor(np.zeros(0, kind))
+    values = xp.linalg.svdvals(x)
+    rank = one("matrix_rank", x)
+    return found.reshape(-1) if y.ndim == 1 else found, sums, rank, values
+
+
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **named: Any) -> Any:
+    """The value of the last condition that holds; functions are applied to all elements."""
+    z = tensor(x)
+    conditions = list(condlist) if isinstance(condlist, list | tuple) else [condlist]
+    values = [f(z, *args, **named) if callable(f) else f for f in funclist]
+    if len(values) - len(conditions) not in (0, 1):
+        raise ValueError(f"np.piecewise takes a value or function for each of {len(conditions)} conditions, and perhaps "
+                         f"one more, not {len(values)}")
+    made = xp.zeros_like(z) + (values[-1] if len(values) > len(conditions) else 0)
+    for condition, value in zip(conditions, values, strict=False):
+        made = where(condition, value, made)
+    return made.astype(z.dtype)
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "meshgrid": meshgrid, "bincount": bincount, "select": select, "searchsorted": searchsorted,
+    "piecewise": piecewise,
     "quantile": quantile("quantile"), "nanquantile": quantile("nanquantile"), "percentile": quantile("quantile", 0.01),
     "nanpercentile": quantile("nanquantile", 0.01), "average": average, "fill_diagonal": fill_diagonal, "put": put,
     **{n: _reduction(n) for n in ("sum", "prod", "mean")}, **{n: _reduction(n, spread=True) for n in ("var", "std")},
@@ -425,8 +573,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "tile": lambda a, reps: xp.tile(a, reps if isinstance(reps, tuple) else (reps,)),
     "where": where, "clip": clip, "take": take, "round": lambda a, decimals=0: one("round", a, decimals=decimals),
     "take_along_axis": lambda arr, indices, axis=-1: xp.take_along_axis(arr, tensor(indices), axis=axis),
-    "sort": lambda a, axis=-1, kind=None: xp.sort(a, axis=axis), "diff": lambda a, n=1, axis=-1: xp.diff(
-        a, n=n, axis=axis),
+    "sort": lambda a, axis=-1, kind=None: xp.sort(a, axis=axis), "diff": diff,
+    "isclose": isclose, **{f"nan{n}": _of_known(f"nan{n}", n) for n in ("sum", "prod", "max", "min")},
     "argsort": lambda a, axis=-1, kind=None: xp.argsort(a, axis=axis), "nonzero": lambda a: xp.nonzero(a),
     "dot": dot, "inner": lambda a, b: xp.tensordot(tensor(a), tensor(b), axes=((-1,), (-1,))), "einsum": einsum,
     "outer": lambda a, b: one("outer", tensor(a).reshape(-1), tensor(b).reshape(-1)),
@@ -440,3 +588,4 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         a.size if axis is None else a.shape[axis]),
     **{n: _like(n) for n in ("zeros_like", "ones_like", "full_like", "empty_like")},
 }
+OF_LINALG: dict[str, Callable[..., Any]] = {"norm": norm, "multi_dot": multi_dot, "lstsq": lstsq}
