@@ -417,11 +417,13 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     """Each element minus the one before it, n times; of bools, whether they differ."""
     x = tensor(a)
     at = axis % x.ndim
-    edges = [None if e is None else tensor(e if isinstance(e, Tensor) else np.asarray(e)) for e in (prepend, append)]
+    edges = [None if e is None else tensor(x.dtype.numpy.type(e) if isinstance(e, bool | int | float) else e)
+             for e in (prepend, append)]
     before, after = [[] if e is None else [e if e.ndim else xp.broadcast_to(
         e, [1 if k == at else extent for k, extent in enumerate(x.shape)])] for e in edges]
     if before or after:
-        x = concatenate([*before, x, *after], axis=at)
+        wide = np.result_type(*[e.dtype.numpy for e in (*before, x, *after)])
+        x = concatenate([e.astype(wide.name) for e in (*before, x, *after)], axis=at)
     if x.dtype.kind != "bool":
         return xp.diff(x, n=n, axis=at)
     for _ in range(n):
@@ -534,8 +536,8 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **name
     conditions = list(condlist) if isinstance(condlist, list | tuple) else [condlist]
     values = [f(z, *args, **named) if callable(f) else f for f in funclist]
     if len(values) - len(conditions) not in (0, 1):
-        raise ValueError(f"np.piecewise takes a value or function for each of {len(conditions)} conditions, and perhaps "
-                         f"one more, not {len(values)}")
+        raise ValueError(f"np.piecewise takes a value or function for each of {len(conditions)} conditions, and "
+                         f"perhaps one more, not {len(values)}")
     made = xp.zeros_like(z) + (values[-1] if len(values) > len(conditions) else 0)
     for condition, value in zip(conditions, values, strict=False):
         made = where(condition, value, made)

@@ -61,6 +61,12 @@ OTHERWISE: dict[str, Callable[[Any], Any]] = {
     "nan_to_num": lambda f: np.nan_to_num(f(WITH_NAN)), "numbers for nan": lambda f: np.nan_to_num(f(WITH_NAN), nan=3.0), "lexsort": lambda f: np.lexsort((f(COUNTS[0]), f(COUNTS[1]))),
     "unravel_index": lambda f: np.unravel_index(f(COUNTS[0]), (3, 4)), "resize": lambda f: np.resize(f(A), (2, 3)), "gcd": lambda f: np.gcd(f(COUNTS), 6), "lcm": lambda f: np.lcm(f(COUNTS), f(COUNTS[0])),
     "packbits": lambda f: np.packbits(f((COUNTS > 4).astype(np.uint8)), axis=1), "i0": lambda f: np.i0(f(A)), "frexp": lambda f: np.frexp(f(A)), "spacing": lambda f: np.spacing(f(A)),
+    "meshgrid": lambda f: np.meshgrid(f(A[0]), f(A[:, 0])), "open grid": lambda f: np.meshgrid(f(A[0]), f(A[:, 0]), f(A[1]), sparse=True, indexing="ij"),
+    "chain": lambda f: np.linalg.multi_dot([f(A), f(A.T), f(A), f(A[0])]), "weighted counts": lambda f: np.bincount(f(COUNTS[0]), weights=f(A[0])), "least squares": lambda f: np.linalg.lstsq(f(A.T), f(A[0]), rcond=None)[0],
+    "select": lambda f: np.select([f(A) > 1, f(A) < -1], [f(A), f(COUNTS)], 5.0), "searchsorted": lambda f: np.searchsorted(f(np.sort(WITH_NAN[0])), f(WITH_NAN), side="right"),
+    "piecewise": lambda f: np.piecewise(f(A), [f(A) < 0, f(A) > 1], [lambda v: -v, np.square, 7.0]), "diff of bools": lambda f: np.diff(f(A > 0), axis=0), "diff of more": lambda f: np.diff(f(A), prepend=0, append=f(A)),
+    "close to NaN": lambda f: np.isclose(f(WITH_NAN), f(A), rtol=0.1, equal_nan=True), "transform by position": lambda f: np.fft.fft(f(A), 3, 0), "median of integers": lambda f: np.median(f(COUNTS)),
+    "sum of integers": lambda f: np.nansum(f(COUNTS), axis=0), "spread of complex numbers": lambda f: np.std(f(A + 2j * A[::-1]), axis=1), "vecmat": lambda f: np.vecmat(f(A[:, 0] + 1j), f(A + 0j)),
     "vdot": lambda f: np.vdot(f(A), f(A)), "singular values": lambda f: np.linalg.svd(f(A), compute_uv=False), "complete": lambda f: np.abs(np.linalg.qr(f(A), "complete")[0]),
     "slogdet": lambda f: np.linalg.slogdet(f(A[:, :3])), "norm of a matrix": lambda f: np.linalg.norm(f(A), "nuc"), "rank": lambda f: np.linalg.matrix_rank(f(A)),
     "pinv": lambda f: np.linalg.pinv(f(A)), "eigvalsh": lambda f: np.linalg.eigvalsh(f(A @ A.T)), "cond": lambda f: np.linalg.cond(f(A)), "nextafter": lambda f: np.nextafter(f(A), f(A + 1))}
@@ -91,6 +97,13 @@ def test_what_numpy_means_otherwise(name: str) -> None:
     for a, b in zip(*[v if isinstance(v, list | tuple) else [v] for v in (want, found)], strict=True):
         np.testing.assert_allclose(b.numpy() if isinstance(b, Tensor) else b, a, rtol=1e-6, atol=1e-12)
         assert np.shape(a) == b.shape
+
+
+def test_what_has_a_known_shape_stays_lazy() -> None:
+    x, k = Tensor(A), Tensor(COUNTS[0])
+    made = [np.linalg.multi_dot([x, x.T, x]), *np.meshgrid(x[0], x[1]), np.select([x > 0], [x], 1.0), np.searchsorted(x[0], x[1]), np.linalg.lstsq(x, x[:, 0])[0],
+            np.bincount(k), np.piecewise(x, [x > 0], [1.0]), np.diff(x, append=1.0), np.isclose(x, x, equal_nan=True), np.fft.fft(x, 5), np.nanmax(k), np.median(k)]
+    assert all(isinstance(each, Tensor) for each in made)
 
 
 def test_functions_that_change_an_array() -> None:

@@ -300,3 +300,7 @@ def test_smooth_functions_that_are_computed_in_two_branches(name: str) -> None:
 def test_logarithms_of_sums_of_infinities(name: str) -> None:
     x, y = np.array([np.inf, -np.inf, -np.inf, 0.0, np.inf]), np.array([np.inf, -np.inf, 1.0, -np.inf, -np.inf])
     np.testing.assert_array_equal(apply(name, x, y).numpy(), getattr(np, name)(x, y))
+
+
+def test_sinc_is_smooth_at_zero() -> None:
+    check(lambda x: x.sinc(), [np.array([0.0, 1e-4, 0.15, 0.17, -1.0])], 3)

@@ -85,6 +85,8 @@ IMAGES = np.ones((1, 2, 6, 6), np.float32)
 MISFITS = [
     ("max_pool2d", (IMAGES,), {"kernel": (2,)}, "the attribute 'kernel' is [2], and has to be a list of 2, such as [2, 2]"),
     ("max_pool2d", (IMAGES,), {"kernel": 2.5}, "the attribute 'kernel' is 2.5, and has to be a list of 2, such as [2.5, 2.5]"),
+    ("avg_pool2d", (IMAGES,), {"stride": (2, 2, 2)}, "the attribute 'stride' is [2, 2, 2], and has to be a list of 2, such as [2, 2]"),
+    ("max_pool2d", (IMAGES,), {"padding": (0, 0, 1)}, "the attribute 'padding' is [0, 0, 1], and has to be a list of 2, such as [0, 0]"),
     ("avg_pool2d", (IMAGES,), {"stride": (3,)}, "the attribute 'stride' is [3], and has to be a list of 2, such as [2, 2]"),
     ("conv2d", (IMAGES, IMAGES), {"padding": (1,)}, "the attribute 'padding' is [1], and has to be a list of 2, such as [0, 0]"),
     ("unravel_index", (np.arange(3),), {"shape": 4}, "the attribute 'shape' is 4, and has to be a list of 2, such as [4, 4]")]

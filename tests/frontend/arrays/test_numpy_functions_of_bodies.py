@@ -1,6 +1,7 @@
 """Functions of NumPy on whole programs: what `caten.op` makes of a function is what NumPy computes."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -113,13 +114,59 @@ def chosen(x: Any, y: Any) -> Any:
             np.choose(i % 3, [x, y, 0]), np.choose((y > 0).astype(np.uint8), [x[0], i]))
 
 
-OF_NUMPYS_TYPES = (in_a_type, running, norms, shifted, taken, chosen)
+def of_complex_numbers(z: Any) -> Any:
+    w = z[::-1]
+    return (np.sign(z), np.tan(z), np.tanh(z), np.arcsin(z), np.arccos(z), np.arctan(z / 5), np.arcsinh(z), np.arccosh(z), np.arctanh(z / 5), np.exp2(z), np.expm1(z), np.log2(z + 9),
+            np.log10(z + 9), np.log1p(z + 9), np.rint(z), np.maximum(z, w), np.minimum(z, 1), z < w, z >= w, np.var(z), np.std(z, ddof=1), np.angle(z, deg=True), np.isclose(z, w), np.vecmat(z[:2], np.stack([z, w])))
+
+
+def of_integers(x: Any, y: Any) -> Any:
+    i = np.arange(7) - 3
+    s = i.astype(np.int8)
+    return (i ** abs(s), 3 ** abs(i), np.power(s, abs(s)), (i > 0) ** (i > 1), np.round(i * 7, -1), np.reciprocal(abs(i) + 1), np.fabs(s), np.float_power(s, 2), np.fmod(i > 0, i < 2), np.fmax(i > 0, i < 2),
+            np.nansum(s), np.nanmax(i), np.nancumsum(s), np.nan_to_num(s), np.conj(i > 0), np.degrees(i > 0), (i > 0) ** 0.5, np.max(i > 2, initial=0), np.median(i), np.diff(i > 0), np.diff(s, prepend=s, append=i), np.ediff1d(i, to_end=9))
+
+
+def spread(x: Any, y: Any) -> Any:
+    z = x[:0, 0]
+    return (np.var(x, ddof=1, axis=1), np.var(x, where=y > 0), np.std(x, axis=1, where=y > 0, ddof=1), np.std(x, mean=np.mean(x)), np.var(x, correction=1), np.var(x, dtype=np.float64), np.var(z, ddof=1),
+            np.average(x, axis=1, weights=np.abs(y), returned=True)[1], np.diagonal(x), np.diagonal(x, -2), np.trace(x[None], 1, 1, 2), np.diag(x, 3))
+
+
+def ordered(x: Any, y: Any) -> Any:
+    z = np.where(x > 1, np.nan, np.where(x < -1, -np.inf, x))
+    q = np.quantile(x, [0.2, 0.7])
+    return (np.quantile(z, 0.3, axis=1), np.nanquantile(z, 0.3, axis=0), q, np.quantile(x, 0.3, method="lower"), np.percentile(x, 40, axis=0, method="nearest"), np.quantile(x, 0.7, method="midpoint", keepdims=True),
+            np.searchsorted(np.sort(z[0]), z[1]), np.searchsorted(np.sort(z[0]), z[1], side="right"), np.isclose(z, z, equal_nan=True), np.array_equal(z, z, equal_nan=True), np.array_equal(x, x[0]), np.array_equiv(x, x))
+
+
+def counted(x: Any, y: Any) -> Any:
+    a, b = np.histogram(x, 4, (-2.0, 2.0))
+    c, d = np.histogram(x, bins=[-2.0, 0.0, 0.5, 3.0], weights=y)
+    e, f = np.histogram(np.arange(9), 5)
+    g, _ = np.histogram(x, 5, density=True)
+    return a, b, c, d, e, f, g, np.histogram_bin_edges(x, 3), np.histogram(x[:0], 3)[0]
+
+
+def in_pieces(x: Any, y: Any) -> Any:
+    at = (np.abs(y[0]) * 2).astype(np.int64)
+    return (np.piecewise(x, [x < 0, x > 1], [lambda v: -v, np.square, 7]), np.piecewise(np.arange(5), [np.arange(5) > 2], [2.7]), np.add.reduceat(x, [0, 3, 1, 4]), np.maximum.reduceat(x, at, axis=1),
+            np.multiply.reduceat(x, np.array([5, 0, 2]), axis=-1), np.logical_or.reduceat(x > 1, [0, 2]), np.logical_and.accumulate(x > -1, axis=1), np.logical_xor.accumulate(x[0]), np.logical_or.outer(x[0], y[:, 0]))
+
+
+def put_together(x: Any, y: Any) -> Any:
+    q, r = divmod(x, 0.7)
+    return (np.concatenate(x), np.concatenate(x[None], axis=1), np.stack(x.T, axis=1), np.concatenate([x, y], dtype=np.float64), np.unstack(x[:2, :], axis=0)[1], np.atleast_3d(x), np.rollaxis(x[None], 2), q, r,
+            x + math.gcd(12, 8) + math.isqrt(17), np.gcd(len(x), 10), x * np.euler_gamma, np.broadcast_to(x.sum(), ()))
+
+
+OF_NUMPYS_TYPES = (of_complex_numbers, of_integers, spread, ordered, counted, in_pieces, put_together, in_a_type, running, norms, shifted, taken, chosen)
 
 
 @pytest.mark.slow
 @pytest.mark.slice(5)
 @pytest.mark.parametrize(("function", "given"), [
-    *[(f, (Z,)) for f in (exponentials, roots, of_angles)], *[(f, (X, Y)) for f in (covariances, correlations, powers, parts, solved, correlated, of_matrices, turned, of_two_axes, pooled, stored, in_a_type, running, norms, shifted, taken, chosen)]],
+    *[(f, (Z,)) for f in (exponentials, roots, of_angles, of_complex_numbers)], *[(f, (X, Y)) for f in (covariances, correlations, powers, parts, solved, correlated, of_matrices, turned, of_two_axes, pooled, stored, in_a_type, running, norms, shifted, taken, chosen, of_integers, spread, ordered, counted, in_pieces, put_together)]],
     ids=lambda each: getattr(each, "__name__", ""))
 def test_what_numpy_computes(function: Callable[..., Any], given: tuple[Any, ...], recwarn: pytest.WarningsRecorder) -> None:
     wanted, found = function(*given), caten.op(function, runtime="gcc")(*given)
@@ -129,6 +176,36 @@ def test_what_numpy_computes(function: Callable[..., Any], given: tuple[Any, ...
             assert np.asarray(a).dtype == np.asarray(b).dtype
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
     assert not recwarn.list
+
+
+def transformed(x: Any, z: Any) -> Any:
+    return np.fft.fft(z, n=5), np.fft.ifft(z, 64), np.fft.rfft(x, 4, axis=0), np.fft.irfft(z, n=9), np.fft.irfft(z[:3], 12), np.fft.fft2(x, s=(4, 8)), np.fft.rfftn(x, norm="ortho"), np.fft.ihfft(np.arange(7), 6)
+
+
+@pytest.mark.nightly
+def test_transforms_of_a_given_length() -> None:
+    for found, wanted in zip(caten.op(transformed, runtime="numpy")(X, Z), transformed(X, Z), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def cut(z: Any) -> Any:
+    return np.fft.fft(z, n=5)
+
+
+def test_a_transform_is_of_the_elements_that_there_are() -> None:
+    for z in (Z[:3], Z):
+        np.testing.assert_allclose(caten.op(cut, runtime="numpy")(z), np.fft.fft(z, n=5), rtol=1e-4, atol=1e-4)
+
+
+def negative(x: Any) -> Any:
+    return 3 ** x
+
+
+def test_a_negative_power_of_an_integer_makes_the_call_fail() -> None:
+    raised = caten.op(negative, runtime="numpy")
+    assert raised(np.array([0, 5])).tolist() == [1, 243]
+    with pytest.raises(CatenError, match=r"is outside \[0, 4611686018427387904\)"):
+        raised(np.array([2, -1]))
 
 
 def wraps_nothing(x: Any) -> Any:

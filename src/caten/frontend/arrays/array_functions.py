@@ -29,7 +29,18 @@ from .argument_binding import KINDS, Function, as_extent, as_operand
 from .axis_arguments import axes_of
 from .builder import Builder
 from .einsum import einsum
-from .elementwise_functions import apply, as_in_numpy, choose, converted, in_type, logical, round_to, term_of, truth, viewed
+from .elementwise_functions import (
+    apply,
+    as_in_numpy,
+    choose,
+    converted,
+    in_type,
+    logical,
+    round_to,
+    term_of,
+    truth,
+    viewed,
+)
 from .handles import Array, Operand, constant_of, dtype_of, is_whole, owned, product_of, shape_of, size_term
 from .python_builtins import ndindex
 from .size_functions import also_of_sizes
@@ -208,8 +219,8 @@ def _piecewise(b: Builder, x: Array, conditions: Any, values: Any) -> Operand:
     held = [as_operand(b, each) for each in (conditions if isinstance(conditions, tuple | list) else [conditions])]
     given = [as_operand(b, each) for each in (values if isinstance(values, tuple | list) else [values])]
     if None in held or None in given or len(given) - len(held) not in (0, 1):
-        b.fail("E322", "np.piecewise takes a list of conditions, and a value or function for each, perhaps with one more",
-               "np.piecewise(x, [x < 0, x > 1], [-1, lambda v: v * v, 0])")
+        b.fail("E322", "np.piecewise takes a list of conditions, and a value or function for each, perhaps with one "
+               "more", "np.piecewise(x, [x < 0, x > 1], [-1, lambda v: v * v, 0])")
     made: Operand = converted(b, x.dtype, given[-1] if len(given) > len(held) else _number(b, 0))
     for condition, value in zip(held, given, strict=False):
         made = choose(b, condition, converted(b, x.dtype, value), made)
@@ -389,7 +400,8 @@ def _one_over(b: Builder, x: Operand) -> Operand:
     return apply(b, "truncdiv" if whole else "div", _number(b, 1 if whole else 1.0), x)
 
 
-_OTHER_NAMES = {"abs": "abs", "mod": "mod", "true_divide": "div", "fix": "trunc", "bitwise_not": "not", "left_shift": "shl", "right_shift": "shr"}
+_OTHER_NAMES = {"abs": "abs", "mod": "mod", "true_divide": "div", "fix": "trunc", "bitwise_not": "not",
+                "left_shift": "shl", "right_shift": "shr"}
 _LIKE = {"zeros": 0, "ones": 1, "empty": 0}
 
 NUMPY: dict[str, Function] = dict([

@@ -1,5 +1,5 @@
-"""Running totals: `np.cumsum`, `np.cumulative_sum`, `np.cumprod`, `np.maximum.accumulate`; and those of parts of an axis,
-`np.add.reduceat`."""
+"""Running totals: `np.cumsum`, `np.cumulative_sum`, `np.cumprod`, `np.maximum.accumulate`; and totals of parts of an
+axis: `np.add.reduceat`."""
 from __future__ import annotations
 
 from typing import Any

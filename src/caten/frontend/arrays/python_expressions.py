@@ -225,7 +225,7 @@ class PythonExpressions:
         having = [f"np.{name.rpartition('.')[0]}" for name in NUMPY if name.endswith(f".{node.attr}")]
         shown = ", ".join(having[:MOST_NAMES]) + ", …" * (len(having) > MOST_NAMES)
         self.fail(node, "E221", f"{function} has no '.{node.attr}'",
-                  f"these have: {shown}" if having else "np.add has .reduce, .accumulate, .outer and .at")
+                  f"these have: {shown}" if having else "np.add has .reduce, .accumulate, .reduceat, .outer and .at")
 
     def _of_module(self, node: ast.Attribute, module: Module) -> Any:
         name = f"{module.prefix}.{node.attr}".removeprefix("np.")

@@ -4,11 +4,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...core.expr import Expr, Op
+from ...core.expr import Expr, Op, index
 from ...loop.affine import canonical
 from .axis_arguments import axes_of, axis_of
 from .builder import Builder
-from .handles import ONE, ZERO, Array, Indices, is_one, spelled, spelled_extent
+from .handles import ONE, ZERO, Array, Indices, constant_of, is_one, spelled, spelled_extent
 
 
 def transpose(b: Builder, x: Array, axes: Any = None) -> Array:
@@ -54,7 +54,7 @@ def expand_dims(b: Builder, x: Array, axis: Any) -> Array:
     new = axes_of(b, axis, x.rank, count)
     rest = iter(x.shape)
     shape = [ONE if n in new else next(rest) for n in range(x.rank + count)]
-    return b.view(x, shape, lambda i: [index for n, index in enumerate(i) if n not in new])
+    return b.view(x, shape, lambda i: [at for n, at in enumerate(i) if n not in new])
 
 
 def squeeze(b: Builder, x: Array, axis: Any) -> Array:
@@ -84,8 +84,8 @@ def broadcast_to(b: Builder, x: Array, shape: tuple[Expr, ...]) -> Array:
     start = len(shape) - x.rank
 
     def own(i: Indices) -> list[Expr]:
-        return [ZERO if is_one(mine) and not is_one(theirs) else index
-                for mine, theirs, index in zip(x.shape, shape[start:], i[start:], strict=True)]
+        return [ZERO if is_one(mine) and not is_one(theirs) else at
+                for mine, theirs, at in zip(x.shape, shape[start:], i[start:], strict=True)]
 
     return b.view(x, shape, own)
 
@@ -102,8 +102,14 @@ def diagonal(b: Builder, x: Array, offset: int = 0) -> Array:
         b.fail("E330", f"a matrix is needed here, but the array has the shape {spelled(x.shape)}")
     rows, columns = x.shape[:2]
     down, right = max(-offset, 0), max(offset, 0)
-    side = rows if rows is columns and not offset else canonical(Op("min", (rows, columns))) if not offset else canonical(
-        Op("max", (Op("min", (canonical(rows - down), canonical(columns - right))), ZERO)))
+    high, wide = canonical(rows - down), canonical(columns - right)
+    known = [n for n in (constant_of(high), constant_of(wide)) if n is not None]
+    if len(known) == 2:
+        side: Expr = index(max(min(known), 0))
+    elif offset:
+        side = canonical(Op("max", (Op("min", (high, wide)), ZERO)))
+    else:
+        side = rows if rows is columns else canonical(Op("min", (rows, columns)))
     return b.view(x, (*x.shape[2:], side), lambda i: [canonical(i[-1] + down), canonical(i[-1] + right), *i[:-1]])
 
 
