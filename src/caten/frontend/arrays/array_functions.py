@@ -216,9 +216,9 @@ def _select(b: Builder, conditions: list[Array], choices: list[Array], default: 
 
 def _piecewise(b: Builder, x: Array, conditions: Any, values: Any) -> Operand:
     """The value of the last condition that holds; one value more is that of no condition, which is 0 otherwise."""
-    held = [as_operand(b, each) for each in (conditions if isinstance(conditions, tuple | list) else [conditions])]
-    given = [as_operand(b, each) for each in (values if isinstance(values, tuple | list) else [values])]
-    if None in held or None in given or len(given) - len(held) not in (0, 1):
+    lists = [each if isinstance(each, tuple | list) else [each] for each in (conditions, values)]
+    held, given = [[found for each in items if (found := as_operand(b, each)) is not None] for items in lists]
+    if [len(held), len(given)] != [*map(len, lists)] or len(given) - len(held) not in (0, 1):
         b.fail("E322", "np.piecewise takes a list of conditions, and a value or function for each, perhaps with one "
                "more", "np.piecewise(x, [x < 0, x > 1], [-1, lambda v: v * v, 0])")
     made: Operand = converted(b, x.dtype, given[-1] if len(given) > len(held) else _number(b, 0))

@@ -265,14 +265,8 @@ def _nan_to_num(numpy: Numpy, b: Builder, x: Array, copy: bool, nan: Any, posinf
     if any(not isinstance(value, int | float) for value in options.values()):
         b.fail("E322", "what np.nan_to_num puts in the place of others are numbers that are known")
     parts = [apply(b, fn, x) for fn in ("real", "imag")] if is_complex(x.dtype) else [x]
-    made = [call_library(numpy, b, "nan_to_num", b.array(each), options) for each in parts]
+    made = [numpy(b, "nan_to_num", b.array(each), **options) for each in parts]
     return apply(b, "complex", *made) if is_complex(x.dtype) else made[0]
-
-
-def call_library(numpy: Numpy, b: Builder, name: str, x: Array, options: dict[str, Any]) -> Operand:
-    """An operator of the library on an array."""
-    found: Operand = numpy(b, name, x, **options)
-    return found
 
 
 def _digitize(numpy: Numpy, b: Builder, x: Array, bins: Array, right: bool) -> Operand:

@@ -194,7 +194,7 @@ def _whole_power(b: Builder, x: Operand, y: Operand) -> Operand | None:
     kinds = [dtype_of(x), dtype_of(y)]
     if b.lang != "python" or kinds == [WEAK_INT] * 2:
         return None
-    dtype = b.typing.join_kinds(*kinds, b.pos, "**")
+    dtype = b.typing.join_kinds(dtype_of(x), dtype_of(y), b.pos, "**")
     if dtype == "bool":
         dtype = "i8"
 

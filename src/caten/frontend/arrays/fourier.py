@@ -11,11 +11,11 @@ from .argument_binding import as_extent
 from .axis_arguments import axes_of, axis_of
 from .builder import Builder
 from .elementwise_functions import converted, number_as
-from .handles import Array, Indices, constant_of
+from .handles import Array, Indices, Operand, constant_of
 from .size_facts import floor_quotient
 
-# A function of NumPy that is an operator of the library: of a builder, the path, and the arguments.
-Numpy = Callable[..., Any]
+# Another function of NumPy with one result: of a builder, the path, and the arguments.
+Numpy = Callable[..., Operand]
 NORMS = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
