@@ -56,6 +56,7 @@ def test_a_gather_has_its_check_as_a_value() -> None:
     ("return np.where((k >= 0)[:, None], X[k], 0)", 1),
     ("return X[k] * Z[k]", 2),                                          # of two extents
     ("return np.concatenate([X, Z])[k]", 2),                            # those of the pieces are
+    ("return X[::-1].T[:, k].T", 1),                                    # outside of the axis is outside of X
 ])
 def test_the_number_of_checks(code: str, checks: int) -> None:
     op = checked(spec(code, "X{float}[M N] Z{float}[L N] k{int}[T]"))
@@ -120,3 +121,36 @@ def test_a_check_under_a_condition_that_is_gathered(code: str) -> None:
     x[5, 7] = -1
     with pytest.raises(CatenError, match="Z: index 1"):
         take(x, z, np.array([5]))
+
+
+PARTS = ["x[1:4]", "x[::2][:3]", "np.broadcast_to(x[0], (3,))", "np.ones(3)", "np.repeat(x[:1], 3)",
+         "x[:6].reshape(2, 3)[1]", "np.stack([x[0], x[1], x[0]])", "np.pad(x[:1], 1)"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("opt", [0, 2])
+@pytest.mark.parametrize("code", [
+    "return {part}[k] * 1.0",
+    "y = np.zeros(T)\nfor i in range(T):\n    y[i] = {part}[k[i]]\nreturn y"], ids=["whole", "loop"])
+@pytest.mark.parametrize("part", PARTS)
+def test_an_index_into_part_of_an_array_or_into_copies_is_checked(part: str, code: str, opt: int) -> None:
+    text = spec(code.format(part=part), "x{double}[N] k{int}[T]", "T").replace("Y{float}", "Y{double}")
+    take = caten.compile(text, runtime="gcc", opt=opt)
+    x, k = np.arange(9.0) + 1, np.array([0, 2, -3, 1])
+    np.testing.assert_array_equal(take(x, k), eval(part, {"np": np, "x": x})[k])
+    for wrong in (3, -4):
+        with pytest.raises(CatenError, match="E711"):
+            take(x, np.array([0, wrong, 1]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", ["y[i] = x[1:4][i]", "y[1:4][i] = x[i]", "y[1:4][k[i]] = x[i]"])
+def test_an_index_of_a_loop_into_part_of_an_array_is_checked(line: str) -> None:
+    text = spec(f"y = np.zeros(9)\nfor i in range(T):\n    {line}\nreturn y", "x{double}[N] k{int}[T]", "9")
+    take = caten.compile(text.replace("Y{float}", "Y{double}"), runtime="gcc")
+    x, k = np.arange(9.0) + 1, np.arange(4)
+    wanted = np.zeros(9)
+    wanted[slice(3) if line.startswith("y[i]") else slice(1, 4)] = x[1:4] if line.startswith("y[i]") else x[:3]
+    np.testing.assert_array_equal(take(x, k[:3]), wanted)
+    with pytest.raises(CatenError, match="E711"):
+        take(x, k)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.expr import Expr
+from ..core.expr import Expr, Op, index
 from ..core.node import Node
 from ..core.program import Target
 from .index_maps import axes_of
@@ -60,6 +60,9 @@ def _with_numbers(program: TensorProgram, number: Callable[[Inside], Expr]) -> T
                     memo[n] = number(n)
                 case Read():
                     memo[n] = strip(n)
+                case Pieces() if n.is_check:
+                    at, e = go(n.at), go(n.arms[0])
+                    memo[n] = n.replace(at=at, arms=(e,)) if isinstance(at, Inside) else evaluated(at, e)
                 case Pieces():
                     at = strip(n.at) if _check_each_other(strip(n)) else go(n.at)
                     memo[n] = n.replace(at=at, arms=tuple(map(go, n.arms)), bounds=tuple(map(strip, n.bounds)))
@@ -92,6 +95,17 @@ def stripping() -> Callable[[Node], Any]:
 
     def go(n: Node) -> Any:
         if n not in memo:
-            memo[n] = go(n.index) if isinstance(n, Inside) else n.map(go)
+            match n:
+                case Inside():
+                    memo[n] = go(n.index)
+                case Pieces() if n.is_check:
+                    memo[n] = go(n.arms[0])
+                case _:
+                    memo[n] = n.map(go)
         return memo[n]
     return go
+
+
+def evaluated(at: Expr, e: Expr) -> Expr:
+    """An expression that is computed after a number, whatever this is: its accesses are checked."""
+    return Op("where", (Op("lt", (at, index(0))), e, e))

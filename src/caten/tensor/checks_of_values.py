@@ -195,6 +195,12 @@ class _Walk:
         return self.done[e, given]
 
     def checked(self, e: Expr, given: Given) -> Expr:
+        if isinstance(e, Pieces) and e.is_check and isinstance(e.at, Inside):
+            at, extent = self.checks.strip(e.at), e.at.extent
+            if not reads_of(at) and not self.proves(at, extent, given):
+                raise _NeedsLoops
+            self.expr(e.at, given)
+            return self.expr(e.arms[0], given)
         if not reads_of(e):
             return e
         match e:

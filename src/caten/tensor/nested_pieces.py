@@ -46,6 +46,8 @@ class _Walk:
 
     def pieces(self, e: Pieces, ranges: Ranges) -> Expr:
         at = self.expr(e.at, ranges)
+        if e.is_check:
+            return e.replace(at=at, arms=(self.expr(e.arms[0], ranges),))
         if not at.variables:                            # what is put together may be taken apart again, piece by piece
             at = canonical(at)
         first, beyond = (at.value, at.value + 1) if isinstance(at, Const) else ranges.get(at, ANY)

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from ..core.expr import TRUE, Expr, Op, Var
 from ..core.node import Node, kept, substitute
-from ..core.program import Fact, Program
+from ..core.program import Buffer, Fact, Program
 from ..core.text import shared
 from ..core.unique_names import Names, declared_names
 from ..loop.statements import Address, Aref, For, Stmt
@@ -41,7 +41,8 @@ class Read(Expr, head="read", hidden=("type",)):
 
 class Pieces(Expr, head="pieces"):
     """`(pieces i (a b c) 10 20)`: by the value of an index, the first expression below 10, the second below 20, the
-    third from there on. The bounds ascend. Only the chosen expression is evaluated."""
+    third from there on. The bounds ascend. Only the chosen expression is evaluated. `(pieces (inside i N 6) (a))`: a,
+    after a check."""
 
     at: Expr
     arms: tuple[Expr, ...]
@@ -50,6 +51,11 @@ class Pieces(Expr, head="pieces"):
     @property
     def dtype(self) -> str:
         return self.arms[0].dtype if self.arms else ""
+
+    @property
+    def is_check(self) -> bool:
+        """Is there nothing to choose, but an index to check?"""
+        return not self.bounds and any(isinstance(n, Inside) for n in self.at.unique())
 
     @property
     def choice(self) -> Expr:
@@ -465,6 +471,7 @@ class ValueTable:
         self.names = names or Names.of(program)
         loops = {n.name for n in program.unique() if isinstance(n, For)}         # they have a scope of their own
         self.axis_names = AxisNames(self.names.taken - loops)
+        self.shapes = {n.name: n.shape for n in program.unique() if isinstance(n, Buffer)}
         self.values: dict[str, Value] = {}                     # the first result of each value -> the value
         self._names_of: dict[Value, tuple[str, ...]] = {}
         self.nests: dict[tuple[object, ...], tuple[str, ...]] = {}   # the results of those that have been inlined

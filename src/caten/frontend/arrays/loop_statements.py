@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from functools import reduce
 
 from ...core.dtypes import DTYPES
-from ...core.expr import TRUE, Const, Expr, Op, Var
+from ...core.expr import FALSE, TRUE, Const, Expr, Op, Var, index
 from ...core.monoids import identity
 from ...core.node import Node, substitute
 from ...core.program import At, Buffer, Param, Scalar, Size
 from ...core.text import flat, form_of
 from ...loop.affine import canonical, expression, linear, of_atom
 from ...loop.context import Context
+from ...loop.effects import reads
 from ...loop.statements import Aref, For, If, Incf, Local, Setf, Stmt, dotimes
 from ...tensor.index_maps import element
 from ...tensor.inlining import inlined_statements
@@ -132,6 +133,7 @@ class LoopStatements:
             p.name: (p.type, tuple([canonical(e) for e in p.shape])) for p in params if isinstance(p, Buffer)}
         self.marks: dict[Node, int] = {}
         self.parts: dict[str, int] = {}                     # local arrays of statements over whole arrays
+        self.places: dict[Expr, str] = {}                   # what is read to check an index into so many elements
         self.blocks = [Block()]
 
     @property
@@ -203,6 +205,8 @@ class LoopStatements:
                 match n:
                     case Inside(index=i):
                         memo[n] = go(i)
+                    case Pieces() if n.is_check and isinstance(n.at, Inside):
+                        memo[n] = self.after_check(go(n.at.index), go(n.at.extent), go(n.arms[0]))
                     case Pieces():
                         memo[n] = go(n.choice)
                     case Read(name, index) if name in self.table.values:
@@ -224,6 +228,20 @@ class LoopStatements:
                         memo[n] = n.map(go)
             return memo[n]
         return go(e)
+
+    def after_check(self, at: Expr, extent: Expr, e: Expr) -> Expr:
+        """An expression after an access that is outside of its array if an index is outside of an axis."""
+        if self.builder.sizes.varies(extent) or reads(extent):
+            at = Op("where", (Op("and", (Op("le", (index(0), at)), Op("lt", (at, extent)))), index(0), index(1)))
+            extent = index(1)
+        if extent not in self.places:
+            name = self.places[extent] = self.fresh("places")
+            self.memory[name] = "bool", (extent,)
+            each = Var(self.fresh("place"), "i64")
+            self.blocks[0].stmts[:0] = [Local(name, "bool", (extent,), space_of("bool", (extent,))),
+                                        dotimes(each.name, extent, Setf(Aref(name, (each,), "bool"), FALSE))]
+        place = Aref(self.places[extent], (at,), "bool")
+        return Op("where", (place, e, e))
 
     def total(self, name: str, value: Reduce, index: Sequence[Expr], inner: list[Stmt]) -> Expr:
         """One element of a reduction, computed by the statements that `inner` gets."""
@@ -299,6 +317,9 @@ class LoopStatements:
         fits(b, target.shape, shape_of(value))
         axes, new = self.loops(target)
         place = self.expression(target.at(axes))
+        match place:
+            case Op("where", (check, Aref(index=(first, *others)) as checked, _)):
+                place = checked.replace(index=(Op("where", (check, first, first)), *others))
         if not isinstance(place, Aref):
             b.fail("E244", "only elements of an array can be assigned", "assign the array, or its elements one by one")
         self.mark(place, b.pos)

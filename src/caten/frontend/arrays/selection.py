@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 from ...core.expr import Expr, index
@@ -11,6 +13,7 @@ from ..typing import WEAK_INT
 from .argument_binding import as_operand, refuse_selected
 from .axis_arguments import axis_of
 from .builder import Builder
+from .checked_axes import accesses_check, checked
 from .elementwise_functions import apply, converted
 from .handles import ONE, ZERO, Array, Indices, dtype_of, is_whole, size_term, spelled, spelled_extent
 from .reshaping import ravel
@@ -25,7 +28,13 @@ def select(b: Builder, x: Array, written: Any) -> Array:
             refuse_selected(b)
     if any(isinstance(item, Gathered | Listed) for item in items):
         extents, index_of = gathered(b, x, items, written)
-        return b.compute(extents, lambda i: x.at(index_of(i)))
+        unchecked = [n for n, item in enumerate([each for each in items if not isinstance(each, New)])
+                     if isinstance(item, Gathered) and not accesses_check(b, x, n)]
+
+        def named(i: Indices) -> Expr:
+            at = index_of(i)
+            return reduce(lambda e, n: checked(at[n], e), unchecked, x.at(at))
+        return b.compute(extents, named)
     shape = [ONE if isinstance(item, New) else item.count for item in items if isinstance(item, New | Range)]
 
     def index_map(indices: Indices) -> list[Expr]:
@@ -38,7 +47,19 @@ def select(b: Builder, x: Array, written: Any) -> Array:
                 found.append(item.index if isinstance(item, At) else moved(item, next(at)))
         return found
 
+    own = [item for item in items if not isinstance(item, New)]
+    unproven = [Inside(item.index, x.shape[n], 0) for n, item in enumerate(own) if isinstance(item, At)
+                and _may_be_outside(b, item.index, x.shape[n]) and not accesses_check(b, x, n)]
+    if unproven:
+        made = b.compute(shape, lambda i: reduce(lambda e, at: checked(at, e), unproven, x.at(index_map(i))))
+        return replace(made, base=x)
     return b.view(x, shape, index_map)
+
+
+def _may_be_outside(b: Builder, at: Expr, extent: Expr) -> bool:
+    """May the index of an iteration be outside of an axis?"""
+    return b.lang == "python" and b.sizes.varies(at) and not (
+        b.sizes.proves(at >= ZERO) and b.sizes.proves(at < extent))
 
 
 def moved(item: Any, at: Expr) -> Expr:
