@@ -24,6 +24,11 @@ def test_a_read_before_anything_is_set_is_refused(code: str) -> None:
     assert [line[:4] for line in refusals(code, SIGNATURE)] == ["E227"]
 
 
+def test_the_hint_spells_an_output_without_axes_by_its_name() -> None:
+    (line,) = refusals("(dotimes (i N) (incf total (aref X i)))", "X{float}[N]", "total{float}[]")
+    assert line.endswith(" | (setf total 0) first, or list it among the inputs too if it comes from the caller")
+
+
 @pytest.mark.parametrize("code", [
     "(setf (aref Y 0) 1) (loop (i 1 N) (setf (aref Y i) (+ (aref Y (- i 1)) (aref x i))))",
     "(dotimes (i N) (setf (aref Y i) (+ (aref x i) (where (= i 0) 0 (aref Y (- i 1))))))",

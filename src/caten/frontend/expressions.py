@@ -214,7 +214,7 @@ def element_of(f: Frame, form: Form, scope: Scope) -> tuple[Array | Variable, tu
 
 def example(name: str, shape: tuple[Expr, ...]) -> str:
     """An example of how to spell an element of a tensor."""
-    return f"(aref {name}{''.join(' ' + 'ijklmn'[k % 6] for k in range(len(shape)))})"
+    return name if not shape else f"(aref {name}{''.join(' ' + 'ijklmn'[k % 6] for k in range(len(shape)))})"
 
 
 def _count(n: int, one: str, many: str) -> str:

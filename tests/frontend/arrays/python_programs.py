@@ -39,6 +39,17 @@ Y[[0, 2]] = Y[[2, 0]]
 Y[np.array([1, 1]), 3] = X[0, :2]
 return Y
 """),
+    "rows exchanged": _program("A{double}[N N]; I{int}[2]", "A; d{double}[]", "N=5", """
+d = 1.0
+for k in range(N):
+    p = np.argmax(np.abs(A[k:, k])) + k
+    if p != k:
+        A[[k, p]] = A[[p, k]]
+        d = -d
+    d *= A[k, k]
+    A[k + 1:] -= np.outer(A[k + 1:, k] / A[k, k], A[k])
+A[:, [0, I[0]]] = A[:, [I[0], 0]]
+"""),
     "softmax": _program("X{float}[M N]", "Y{float}[M N]", "M=4 N=6", """
 for i in range(M):
     top = -np.inf

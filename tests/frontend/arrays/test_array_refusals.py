@@ -193,7 +193,7 @@ PYTHON = [
     ('return np.broadcast_to(X, 3)', 'E320 1:8 [M N] cannot be broadcast to [3]'),
     ('return np.arange(a)', 'E326 1:8 the bounds of np.arange are numbers and sizes that are known at entry'),
     ('return np.arange(0, 3, 0)', 'E326 1:8 the step of np.arange is a number other than 0 that is known when the body is compiled'),
-    ('return np.full((M, N), X)', 'E322 1:8 np.full takes a number, not an array | np.broadcast_to(array, shape) repeats one'),
+    ('return np.full(N, X)', 'E320 1:8 [M N] cannot be broadcast to [N]'),
     ('return np.zeros(a)', "E322 1:8 the argument 'shape' of np.zeros is a shape: numbers and arithmetic over sizes, not a scalar | it must be known when the body is compiled"),
     ('return np.zeros((M, N), "flot")', "E322 1:8 the argument 'dtype' of np.zeros is an element type, not the text 'flot'"),
     ('return np.array([X, np.sum])', 'E322 1:8 np.array takes numbers and arrays in lists, not a function'),

@@ -17,16 +17,17 @@ from .handles import ZERO, Array, Indices, Operand, constant_of, owned, shape_of
 from .joining import stack
 from .selection import pieces
 from .size_facts import ceiling_quotient
-from .views import diagonal, flip
+from .views import broadcast_to, diagonal, flip
 
 MOST_NUMBERS = 1024            # of an array that is written out
 TRUTH = (FALSE, TRUE)
 
 
 def full(b: Builder, shape: Sequence[Expr], value: Operand, dtype: str | None = None) -> Array:
-    """One number everywhere. Without `dtype`, decimals have the floating-point type of the signature."""
+    """One number everywhere, or the elements of an array that is repeated. Without `dtype`, decimals have the floating-point type of the signature."""
     if isinstance(value, Array):
-        b.fail("E322", "np.full takes a number, not an array", "np.broadcast_to(array, shape) repeats one")
+        made = value if dtype is None else b.array(converted(b, dtype, value))
+        return owned(broadcast_to(b, made, tuple(_not_negative(b, shape))))
     expr = b.typing.settle(value, dtype, "this value") if dtype and value.weak else b.typing.default(value)
     if dtype and expr.dtype != dtype:
         expr = b.typing.default(cast_scalar(b, dtype, value))

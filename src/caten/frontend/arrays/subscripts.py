@@ -9,6 +9,7 @@ from ...core.expr import Cast, Const, Expr, Op, index
 from ...frozen import frozen
 from ...loop.affine import canonical
 from ..typing import WEAK_INT, Literal, Term
+from .argument_binding import as_array
 from .builder import Builder
 from .handles import ONE, ZERO, Array, dtype_of, is_one, is_whole, spelled, spelled_extent
 from .size_facts import ceiling_quotient
@@ -107,6 +108,8 @@ def _item(b: Builder, part: Any, x: Array, axis: int) -> Item:
             return Gathered(b.array(part))
         case list() | tuple() if part and all(isinstance(each, int | Literal) for each in part):
             return Listed(tuple([element_of(b, b.typing.default(_number(each)), extent, x, axis) for each in part]))
+        case list() if part and (made := as_array(b, part)) is not None and made.rank == 1 and is_whole(made.dtype):
+            return Gathered(made)                              # some of them are computed: [k, p]
     b.fail("E306", "an index is an integer, a slice, an array of integers, None or '...'",
            "convert numbers with .astype(np.int64)")
 
