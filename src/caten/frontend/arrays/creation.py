@@ -24,7 +24,8 @@ TRUTH = (FALSE, TRUE)
 
 
 def full(b: Builder, shape: Sequence[Expr], value: Operand, dtype: str | None = None) -> Array:
-    """One number everywhere, or the elements of an array that is repeated. Without `dtype`, decimals have the floating-point type of the signature."""
+    """One number everywhere, or the elements of an array that is repeated. Without `dtype`, decimals have the
+    floating-point type of the signature."""
     if isinstance(value, Array):
         made = value if dtype is None else b.array(converted(b, dtype, value))
         return owned(broadcast_to(b, made, tuple(_not_negative(b, shape))))
