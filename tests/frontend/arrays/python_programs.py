@@ -50,6 +50,16 @@ for k in range(N):
     A[k + 1:] -= np.outer(A[k + 1:, k] / A[k, k], A[k])
 A[:, [0, I[0]]] = A[:, [I[0], 0]]
 """),
+    "edit distance, a row from the one before": _program("a{int}[M]; b{int}[N]", "d{int}[]", "M=5 N=6", """
+before = np.arange(N + 1)
+for i in range(M):
+    row = np.empty(N + 1, np.int64)
+    row[0] = i + 1
+    for j in range(N):
+        row[j + 1] = min(row[j] + 1, before[j + 1] + 1, before[j] + (a[i] != b[j]))
+    before = row
+d = before[N]
+"""),
     "softmax": _program("X{float}[M N]", "Y{float}[M N]", "M=4 N=6", """
 for i in range(M):
     top = -np.inf

@@ -102,6 +102,8 @@ REFUSED = {
     "for i in range(N):\n    y[i] = 1\nz = y\ny = y * 2\nfor i in range(N):\n    y[i] += z[i]": "E245 4:1 'y' and 'z' share their elements",
     "for i in range(N):\n    y[i] = 1\nz = y[::-1]\ny = y * 2\nfor i in range(N):\n    y[i] += z[i]": "E245 4:1 'y' and 'z' share their elements",
     "p = x * 1\nq = x * 2\nfor i in range(N):\n    p[0] = 1\n    p = q\ny[...] = p": "E245 5:9 'p' and 'q' would share their elements",
+    "p = x * 1\nfor i in range(N):\n    q = p + 1\n    p = q\n    p[0] = 5\n    p[1] += q[0]\ny[...] = p": "E245 4:9 'p' and 'q' would share their elements",
+    "p = x * 1\nq = x * 1\nfor i in range(N):\n    q = p + 1\n    p = q\n    p[0] = 5\ny[...] = p + q": "E245 5:9 'p' and 'q' would share their elements",
     "p = x * 1\nq = x * 2\nfor i in range(N):\n    p[0] = 1\n    p, q = q, q\ny[...] = p": "E245 5:12 'p' and 'q' would share their elements",
     "parts = [x * 1]\nt = parts[0]\nparts[0] += 1\ny[...] = t": "E245 3:1 'parts' and 't' share their elements",
     "parts = [x * 1] * 2\nparts[0] += 1\ny[...] = parts[1]": "E245 2:1 'parts' has this array twice",

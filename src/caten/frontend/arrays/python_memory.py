@@ -301,9 +301,26 @@ class PythonMemory(PythonStatements):
             return
         changed = {each for body in (*self.bodies, body) for each in changed_arrays(body)}
         for other, held in self.scope.values.items():
-            if other != name and other not in own and self.is_same_memory(held, value) and changed & {name, other}:
+            if other != name and other not in own and self.is_same_memory(held, value) and changed & {
+                    name, other} and not self.is_replaced(name, other):
                 b.fail("E245", f"'{name}' and '{other}' would share their elements: a change is one of both",
                        f"give one of them elements of its own: {other}.copy()")
+
+    def is_replaced(self, name: str, other: str) -> bool:
+        """Does `name = other` in a loop give away an array that is not seen as `other` again? Each iteration then gives
+        this name another array before anything else, and nothing outside of the loop has it."""
+        body = list(self.bodies[-1]) if self.bodies else []
+        found = [n for n, s in enumerate(body) if isinstance(s, ast.Assign) and isinstance(s.value, ast.Name)
+                 and s.value.id == other and [getattr(target, "id", "") for target in s.targets] == [name]]
+        if len(found) != 1:
+            return False
+        (at,) = found
+        following = [s for s in (*body[at + 1:], *body[:at]) if reads_of_name(s, other) or assignments_in([s])[other]]
+        first = following[0] if following else None
+        inside = sum([reads_of_name(s, other) for s in body])
+        return (isinstance(first, ast.Assign) and [getattr(t, "id", "") for t in first.targets] == [other]
+                and not reads_of_name(first, other)
+                and sum([reads_of_name(s, other) for s in self.source.body]) == inside)
 
     def changes(self, view: Array) -> bool:
         """Does it depend on variables which elements a view has?"""
@@ -413,6 +430,12 @@ class PythonMemory(PythonStatements):
 def assignments_in(statements: Sequence[ast.AST]) -> Counter[str]:
     """How often statements give each name a value: twice where it depends on what it was."""
     return Counter([name for statement in statements for name in _names(statement).assigned])
+
+
+def reads_of_name(statement: ast.AST, name: str) -> int:
+    """How often a statement has the value of a name, of which it may change elements."""
+    return len([n for n in ast.walk(statement)
+                if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)])
 
 
 def bindings_in(statements: Sequence[ast.AST]) -> Counter[str]:
