@@ -89,8 +89,10 @@ def measured(s: dict[str, int], seed: int) -> dict[str, tuple[float, float]]:
 
     def total(x: Any, w: Any, g: Any) -> Any:
         return (convolved(x, w) * g).sum()
-    given = [Tensor(a) for a in (image, weights, seeds)]
-    own = [jit(lambda x, w, _: convolved(x, w)), jit(grad(total, 0)), jit(grad(total, 1))]
+    given = [Tensor(a) for a in (image, seeds)]
+    parameter = Tensor(weights, requires_grad=True)                     # as in a model: its extents are known
+    own = [jit(lambda x, _: convolved(x, parameter)), jit(lambda x, g: grad(total)(x, parameter, g)),
+           jit(lambda x, g: grad(total, 1)(x, parameter, g))]
     x, w, g = [torch.tensor(a) for a in (image, weights, seeds)]
     two = {"stride": [s["step"]] * 2, "padding": [s["padding"]] * 2, "dilation": [1, 1]}
     backward = torch.ops.aten.convolution_backward
