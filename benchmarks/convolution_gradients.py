@@ -97,11 +97,10 @@ def measured(s: dict[str, int], seed: int) -> dict[str, tuple[float, float]]:
     two = {"stride": [s["step"]] * 2, "padding": [s["padding"]] * 2, "dilation": [1, 1]}
     backward = torch.ops.aten.convolution_backward
 
-    def of_torch(mask: list[bool]) -> Callable[[], Any]:
-        if mask[2]:
-            return lambda: torch.conv2d(x, w, groups=s["groups"], **two)
-        return lambda: backward(g, x, w, None, *two.values(), False, [0, 0], s["groups"], mask)
-    peers = [of_torch([n == 1, n == 2, n == 0]) for n in range(3)]
+    def of_torch(wanted: list[bool]) -> Callable[[], Any]:
+        return lambda: backward(g, x, w, None, *two.values(), False, [0, 0], s["groups"], wanted)
+    peers = [lambda: torch.conv2d(x, w, groups=s["groups"], **two),
+             of_torch([True, False, False]), of_torch([False, True, False])]
     return {kind: (seconds_of(lambda f=f: f(*given).numpy()), seconds_of(peer))
             for kind, f, peer in zip(KINDS, own, peers, strict=True)}
 

@@ -455,8 +455,7 @@ def _of_known(name: str, plain: str) -> Callable[..., Any]:
 
 
 def multi_dot(arrays: Sequence[Any], *, out: None = None) -> Any:
-    """The product of several matrices, in the order in which it takes the fewest multiplications; the first and the
-    last may be vectors."""
+    """The product of several matrices, in the order that `einsum` chooses; the first and the last may be vectors."""
     if out is not None:
         raise Unknown
     given = [tensor(a) for a in arrays]
