@@ -1,7 +1,8 @@
 """Convolutions of drawn sizes and their two gradients beside torch, one thread:
-`python -m benchmarks.convolution_gradients [--seed N] [--count N]`.
+`python -m benchmarks.convolution_gradients [--seed N] [--count N] [--arguments]`.
 
-Each in the same process, over the same random arrays: the first quartile of the times of half a second. The ratio
+The weights are parameters, as in a model; with `--arguments` they are arguments of the compiled function, as in a
+functional step. Each in the same process, over the same random arrays: the first quartile of the times of half a second. The ratio
 is torch's time to daten's: above 1, daten is faster."""
 from __future__ import annotations
 
@@ -23,12 +24,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("--arguments", action="store_true")
     words = parser.parse_args()
     draw = random.Random(words.seed)
     ratios: dict[str, list[float]] = {kind: [] for kind in KINDS}
     for number in range(words.count):
         shape = drawn(draw)
-        found = measured(shape, number)
+        found = measured(shape, number, words.arguments)
         print(", ".join([described(shape), *[f"{kind} {other / own:.2f} ({flops_of(shape) / own / 1e9:.0f} GFLOP/s)"
                                              for kind, (own, other) in found.items()]]), flush=True)
         for kind, (own, other) in found.items():
@@ -72,7 +74,7 @@ def described(s: dict[str, int]) -> str:
             f"{s['window']} × {s['window']}, step {s['step']}, padding {s['padding']}, groups {s['groups']}")
 
 
-def measured(s: dict[str, int], seed: int) -> dict[str, tuple[float, float]]:
+def measured(s: dict[str, int], seed: int, as_arguments: bool) -> dict[str, tuple[float, float]]:
     """The seconds of daten and of torch for each kind."""
     import torch
 
@@ -89,10 +91,10 @@ def measured(s: dict[str, int], seed: int) -> dict[str, tuple[float, float]]:
 
     def total(x: Any, w: Any, g: Any) -> Any:
         return (convolved(x, w) * g).sum()
-    given = [Tensor(a) for a in (image, seeds)]
-    parameter = Tensor(weights, requires_grad=True)                     # as in a model: its extents are known
-    own = [jit(lambda x, _: convolved(x, parameter)), jit(lambda x, g: grad(total)(x, parameter, g)),
-           jit(lambda x, g: grad(total, 1)(x, parameter, g))]
+    functions: list[Callable[..., Any]] = [lambda x, w, _: convolved(x, w), grad(total), grad(total, 1)]
+    parameter = Tensor(weights, requires_grad=True)                     # its extents are known
+    given = [Tensor(a) for a in ((image, weights, seeds) if as_arguments else (image, seeds))]
+    own = [jit(f if as_arguments else lambda x, g, f=f: f(x, parameter, g)) for f in functions]
     x, w, g = [torch.tensor(a) for a in (image, weights, seeds)]
     two = {"stride": [s["step"]] * 2, "padding": [s["padding"]] * 2, "dilation": [1, 1]}
     backward = torch.ops.aten.convolution_backward

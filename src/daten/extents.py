@@ -3,7 +3,8 @@
 Each extent of an array that is there begins as a size of its own, those of parameters and 1 as numbers. Where an
 operator needs two sizes to be equal, they become one; where one has to be a number, it is this number, and the program
 is for it alone. That is so for an axis that a reshape splits into extents that are no sizes: into heads of an
-attention, say. Extents that happen to be equal stay apart, but for those of arrays of one shape.
+attention, say. It is so for the windows of convolutions, too: with the 3 × 3 of their weights as numbers, they are
+several times as fast. Extents that happen to be equal stay apart, but for those of arrays of one shape.
 """
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 
-from caten.core.expr import Const, Expr, Var, index
+from caten.core.expr import TRUE, Const, Expr, Var, index
 from caten.core.node import substitute
 from caten.core.size_formula import evaluate
 from caten.frontend.arrays.handles import product_of
@@ -23,6 +24,7 @@ from .graph import Call, Constant, Ref, Shape
 from .templates import Barrier, ByHand, Reshape, Template, in_solvable_order
 
 Extents = tuple[Expr, ...]
+WIDEST_WINDOW = 16                                          # whose extent is a number in the program
 MOST_WAYS = 64                                              # to see the extents of a reshape as sizes
 
 
@@ -170,8 +172,22 @@ class GraphExtents:
     def _add_operator(self, call: Call, template: Template) -> None:
         found = operator_sizes(template, call.inputs, [self.of(r) for r in call.inputs], self._unite, self._fix)
         self.of_calls[id(call)] = found
+        for names in template.windows:
+            narrowest = min([found.sizes[Var(name, "i64")] for name in names], key=self._value_of)
+            if self._is_narrow(narrowest):
+                self._fix(narrowest)
         for n, shape in enumerate(template.output_shapes):
             self.results[id(call), n] = found.of(shape)
+
+    def _is_narrow(self, e: Expr) -> bool:
+        """Is the extent of a window the same in the next call, as far as is known, and so small that a program for it
+        alone is worth it?"""
+        own = [Var(name, "i64") for name in e.variables]
+        return (all(isinstance(self._meaning.get(v, TRUE), Const) for v in own)
+                and self._value_of(e) <= WIDEST_WINDOW)
+
+    def _value_of(self, e: Expr) -> int:
+        return int(evaluate(e, self._value))
 
     def _unite(self, a: Expr, b: Expr) -> None:
         """Two extents are equal."""
@@ -237,7 +253,7 @@ class GraphExtents:
         total = linear(product_of(old))
         names = sorted({name for e in old for name in e.variables})
         known = list(dict.fromkeys([index(1), *old, *[Var(name, "i64") for name in names]]))
-        values = [int(evaluate(e, self._value)) for e in known]
+        values = [self._value_of(e) for e in known]
         ways = [[e for e, v in zip(known, values, strict=True) if v == wanted and self._means(e, meaning)]
                 + [index(wanted) if meaning is None else self._meant(meaning)]
                 for wanted, meaning in zip(shape, meant or [None] * len(shape), strict=True)]

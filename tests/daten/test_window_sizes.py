@@ -1,0 +1,54 @@
+"""The windows of convolutions are numbers in the program of a graph, with one program for each window."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from daten import Tensor, Var, gradients, jit
+from daten.assembly import assembled
+from daten.graph_keys import leaves_of
+
+RANDOM = np.random.default_rng(5)
+
+
+def drawn(*shape: int) -> Tensor:
+    return Tensor(RANDOM.integers(-4, 5, shape).astype(np.float32))
+
+
+def numbers(*wanted: Tensor) -> list[int]:
+    """The extents that are numbers in the program."""
+    results = [t._ref for t in wanted]
+    calls, leaves = leaves_of(results)
+    return sorted(assembled(results, calls, leaves, None)[1].numbers.values())
+
+
+def test_windows_are_numbers() -> None:
+    image, weights = drawn(2, 3, 12, 13), drawn(4, 3, 5, 6)
+    made = image.conv2d(weights)
+    assert numbers(made) == [5, 6]
+    assert numbers(*gradients((made * drawn(*made.shape)).sum(), [image])) == [5, 6]
+    assert numbers(*gradients((made * drawn(*made.shape)).sum(), [weights])) == [5, 6]
+    assert numbers(image.conv2d(weights, stride=(2, 2), dilation=(2, 2), padding=(2, 2))) == [5, 6]
+    assert numbers(image.conv_transpose2d(drawn(3, 4, 5, 6), stride=(2, 2))) == [5, 6]
+
+
+def test_other_extents_stay_sizes() -> None:
+    assert numbers(drawn(2, 3, 40).conv1d(drawn(4, 3, 20))) == []              # so wide a window is one
+    assert numbers(drawn(3, 4) @ drawn(4, 5)) == []
+    assert numbers(drawn(3, 4)[:, None] * drawn(5, 4)) == []
+
+
+@pytest.mark.slow
+def test_a_window_that_varies_is_traced_once() -> None:
+    ran: list[int] = []
+
+    def convolved(x: Tensor, w: Tensor) -> Tensor:
+        ran.append(1)
+        return x.conv1d(w)
+    function = jit(convolved, dynamic_shapes={"w": {2: Var("k", 2, 9)}})
+    for width in (3, 4, 7):
+        x, w = drawn(2, 3, 11), drawn(4, 3, width)
+        wanted = np.einsum("nctk,ock->not", np.lib.stride_tricks.sliding_window_view(x.numpy(), width, axis=2), w.numpy())
+        np.testing.assert_array_equal(function(x, w).numpy(), wanted)
+        np.testing.assert_array_equal(x.conv1d(w).numpy(), wanted)
+    assert len(ran) == 1
