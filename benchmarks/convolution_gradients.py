@@ -2,8 +2,8 @@
 `python -m benchmarks.convolution_gradients [--seed N] [--count N] [--arguments]`.
 
 The weights are parameters, as in a model; with `--arguments` they are arguments of the compiled function, as in a
-functional step. Each in the same process, over the same random arrays: the first quartile of the times of half a second. The ratio
-is torch's time to daten's: above 1, daten is faster."""
+functional step. Each in the same process, over the same random arrays: the first quartile of the times of half a
+second. The ratio is torch's time to daten's: above 1, daten is faster."""
 from __future__ import annotations
 
 import argparse

@@ -13,7 +13,7 @@ from caten.core.program import Machine
 from caten.core.text import flat, read_forms
 from caten.schedule.emit import emit
 from caten.schedule.plans import contractions, gpu, maps, reductions, row_passes, transposes
-from caten.schedule.plans.convolutions import PackedConvolution, TapsAtOnce
+from caten.schedule.plans.convolutions import PackedConvolution, TapByTap, TapsAtOnce
 from caten.schedule.plans.packed_products import PackedGemm
 from caten.schedule.plans.parameters import Parameter
 from caten.schedule.plans.plan import Axis, NestKind, NotApplicable, Plan, PlanContext, Version
@@ -353,20 +353,19 @@ def test_blocks_of_a_sum_over_several_axes_fit_caches(sums: tuple[str, ...], blo
     assert found["packed"].when is None
 
 
-@pytest.mark.parametrize(("taps", "tile"), [((2,), (1, 16)), ((3, 3), None), ((1, 2), (1, 16)), ((1, 1), (1, 16)), ((4, 4), None), ((7, 7), None), ((16,), None), ((3, 2, 2), (1, 16))])
-def test_gradients_of_weights_with_few_taps_have_channels_in_lanes(taps: tuple[int, ...], tile: tuple[int, int] | None) -> None:
-    """A tile of 2 × 8 or 16 pixels, or of 4 × 4, would be mostly empty. Blocks are of some lines of an image, or of a
-    signal, and the images are around them."""
+@pytest.mark.parametrize(("machine", "taps", "filters", "plan"), [
+    (V3, (2,), None, TapByTap(8, 8, 64, None, 1024)), (V3, (3, 3), None, TapByTap(8, 8, 64, 16, 64)), (V3, (3, 2, 2), 9, TapByTap(6, 8, 60, 16, 64)),
+    (V4, (3, 3), 24, TapByTap(12, 16, 60, 16, 64)), (V4, (7, 7), 40, TapByTap(14, 16, 56, 16, 64)), (V4, (7, 7), 1, TapByTap(2, 16, 64, 16, 64)), (V3, (), None, None)])
+def test_gradients_of_weights_are_tiles_of_filters_and_channels(machine: Machine, taps: tuple[int, ...], filters: int | None, plan: TapByTap | None) -> None:
+    """Tiles of an even number of filters cover all of them in as few as possible."""
     moving = tuple([axis(f"p{n}", count) for n, count in enumerate(taps)])
     sums = (B, *[Axis(f"y{n}", f"Y{n}", f"Y{n}") for n in range(len(taps))])
-    found = versions(contractions.PRODUCTS, Product("f32", 8, (), (M,), (N, *moving), sums, None, "y0", moving, len(taps) > 1), V3)
-    made = found.get("weight_gradient")
-    assert (tile is None) == (made is None)
+    rows = M if filters is None else axis("m", filters)
+    found = versions(contractions.PRODUCTS, Product("f32", machine.vector_bytes // 4, (), (rows,), (N, *moving), sums, None, "y0", moving, len(taps) > 1), machine)
+    made = found.get("tap_by_tap")
+    assert (made and made.plan) == plan
     if made is not None:
-        assert isinstance(made.plan, PackedConvolution)
-        assert (made.plan.lines, made.plan.width) == tile
-        assert (made.plan.outside, made.plan.depth) == ((1, 256) if len(taps) == 1 else (len(taps) - 1, 64))
-        assert made.when == ("<=", "8", "N")
+        assert made.when == ("<=", str(machine.vector_bytes // 4 * 3 // 4), "N")
 
 
 @pytest.mark.parametrize(("pixels", "blocks"), [(3, (1, 64)), (8, (1, 64)), (28, (0, 32))])
@@ -400,4 +399,8 @@ def test_gradients_of_weights_have_lanes_along_the_lines_of_images(machine: Mach
     assert (made.plan.rows if made is not None and isinstance(made.plan, TapsAtOnce) else None) == rows
     if made is not None:
         lanes = machine.vector_bytes // 4
-        assert flat(made.when) == f"(<= (* (* (floordiv (+ X {lanes - 1}) {lanes}) {lanes}) 65) (* X 100))"
+        line = f"(<= (* (* (floordiv (+ X {lanes - 1}) {lanes}) {lanes}) 65) (* X 100))"
+        few = [f"(< (* {n} 100) (* (* (floordiv (+ {n} {tile - 1}) {tile}) {tile}) 75))" for n, tile in (
+            ("M", max(2, machine.registers // 2)), ("N", lanes))][filters is not None:]
+        tiles = few[0] if len(few) == 1 else f"(or {few[0]} {few[1]})"
+        assert flat(made.when) == (line if filters == 1 else f"(and {line} {tiles})")           # one filter always leaves half of a tile empty

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from ...core.expr import Const, Expr, Op
 from ...core.program import Buffer
@@ -58,12 +57,6 @@ class Contraction:
         """The columns along which windows move: those in an index together with a loop of the sum."""
         shared = [i for i in self.right.index if mentions(i, self.sums)]
         return tuple([n for n in self.columns if any(mentions(i, (n,)) for i in shared)])
-
-    @property
-    def channels_last(self) -> Contraction:
-        """The same with the columns last along which no windows move. C need not be contiguous in them."""
-        moving = self.moving
-        return replace(self, columns=(*moving, *[n for n in self.columns if n not in moving]))
 
 
 @frozen

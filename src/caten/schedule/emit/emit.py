@@ -7,7 +7,7 @@ from typing import Any
 from ..analysis.classify import Chain, Contraction, contraction
 from ..draft import Draft
 from ..plans.contractions import StreamedGemm, UnpackedGemm
-from ..plans.convolutions import ConvolutionOverFilters, DirectConvolution, PackedConvolution, TapsAtOnce
+from ..plans.convolutions import ConvolutionOverFilters, DirectConvolution, PackedConvolution, TapByTap, TapsAtOnce
 from ..plans.gpu import ColumnsInBlocks, GroupPerRow, GroupReduction, SharedGemm, SharedTranspose, ThreadPerElement
 from ..plans.maps import OuterLoopVectors, RowsInPlace, ScalarLoops, VectorLoop
 from ..plans.packed_products import PackedGemm
@@ -46,6 +46,7 @@ OF_PRODUCTS: dict[type[Plan], Callable[[Draft, Chain, Contraction, Any, PlanCont
     ConvolutionOverFilters: convolution_over_filters.emit_convolution_over_filters,
     DirectConvolution: direct_convolution.emit_direct_convolution,
     StreamedGemm: unpacked_gemm.emit_streamed_gemm, TapsAtOnce: weight_gradient.emit_taps_at_once,
+    TapByTap: weight_gradient.emit_tap_by_tap,
 }
 OF_LOOPS: dict[type[Plan], Callable[[Draft, Chain, Any, PlanContext], None]] = {
     VectorLoop: vector_loops.emit_vector_loop, ScalarLoops: vector_loops.emit_scalar_loops,

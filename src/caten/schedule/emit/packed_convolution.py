@@ -30,7 +30,6 @@ def emit_packed_convolution(draft: Draft, chain: Chain, c: Contraction, plan: Pa
                             context: PlanContext) -> None:
     """Tile, pack windows with zeros for the halo, drop the edge conditions if the sum is the same, vectorise,
     parallelise."""
-    c = c.channels_last if plan.channels_in_lanes else c
     row, channel, *window = c.rows[-1], *c.sums[plan.outside:]
     outside, images = (*c.batch, *c.rows[:-1]), c.sums[:plan.outside]
     draft.take("reorder", *outside, row, *images, channel, *c.columns, *window)

@@ -4,12 +4,14 @@ from __future__ import annotations
 from functools import partial
 
 from ...core.dtypes import is_float
+from ...loop.accesses import conjuncts
+from ...loop.statements import For, If
 from ..analysis.classify import Chain, Contraction
 from ..analysis.loop_queries import trip_count
 from ..draft import Draft
-from ..plans.convolutions import TapsAtOnce
-from ..plans.plan import PlanContext
-from .common_steps import vectorize_copy, vectorize_loop, vectorize_tile
+from ..plans.convolutions import TapByTap, TapsAtOnce
+from ..plans.plan import NotApplicable, PlanContext
+from .common_steps import accumulate, vectorize_copy, vectorize_edges, vectorize_loop, vectorize_tile
 from .packed_convolution import drop_edge_conditions
 
 
@@ -43,3 +45,71 @@ def emit_taps_at_once(draft: Draft, chain: Chain, c: Contraction, plan: TapsAtOn
         draft.attempt(partial(vectorize_loop, name=name, lanes=plan.lanes))
     for name in image.over(vectors):
         draft.attempt(partial(vectorize_copy, name=name, lanes=plan.lanes))
+
+
+def emit_tap_by_tap(draft: Draft, chain: Chain, c: Contraction, plan: TapByTap, context: PlanContext) -> None:
+    """Accumulate the results of a panel in scratch memory. Transpose the filters, and the pixels with their halo, drop
+    the edge conditions if the sum is the same, and add up tiles of filters × channels for each tap."""
+    dimensions = 1 if plan.lines is None else 2
+    *images, column = c.sums
+    channel = next(n for n in reversed(c.columns) if n not in c.moving)
+    taps = c.columns[-dimensions:]
+    outside = (*c.batch, *c.rows[:-1], *[n for n in c.columns if n not in (channel, *taps)])
+    channels, j = draft.split_whole(channel, plan.lanes, "min")
+    filters, i = draft.split_whole(c.rows[-1], plan.panel_rows, "min")
+    blocks, x = draft.split_whole(column, plan.width, "min")
+    around, inside = [blocks], [x]
+    if plan.lines is not None:
+        lines, y = draft.split_whole(images.pop(), plan.lines, "min")
+        around, inside = [lines, blocks], [y, x]
+    draft.take("reorder", *outside, channels, filters, *images, *around, i, *taps, *inside, j)
+    results = accumulate(draft, (*images, *around)[0], c.out.buffer, i, *taps, j, how="partial", keep_conditions=True,
+                         space="scratch")
+    if context.threads:
+        draft.parallelize_two(*outside, channels, filters)
+    vector, lane = draft.split_whole(j, plan.lanes, "pad")
+    rows, ii = draft.split_whole(i, plan.rows, "pad")
+    draft.take("reorder", vector, rows, *taps, *inside, ii, lane)
+    gradient = draft.stage(vector, c.left.buffer, "read", "scratch", rows, *inside, ii)
+    pixels = draft.stage(rows, c.right.buffer, "read", "scratch", *zip(inside, taps, strict=True), lane)
+    for tile in (gradient.tile, pixels.tile):
+        draft.try_steps(("precompute", tile))               # the ReLU of the layer before
+    sums = accumulate(draft, inside[0], results.tile, ii, lane, how="partial", keep_conditions=True)
+    copy = drop_edge_conditions(draft, vector, pixels.tile, plan.lanes, constant_window=False)
+    if context.machine.has_fma and is_float(c.out.dtype):
+        for name in (inside[0], *([copy[inside[0]]] if inside[0] in copy else [])):
+            draft.take("contract", name)
+    nests = sums.usual_nests("begin", "lay", "store", "add")
+    for name in (lane, *[nest.loops[lane] for nest in nests]):
+        vectorize_loop(draft, name, plan.lanes)
+    vectorize_edges(draft, sums, lane, plan.lanes, context, "store", "add")
+    for name in (ii, *[nest.loops[ii] for nest in nests]):
+        draft.take("unroll", name)
+    for nest in gradient.usual_nests():
+        draft.attempt(partial(_transpose_in_blocks, along=nest.loops[x], lanes=plan.lanes))
+    for nest in pixels.usual_nests():
+        loops = tuple([nest.loops[name] for name in (*inside, lane)])
+        if not draft.attempt(partial(_transpose_pixels, loops=loops, lanes=plan.lanes)):
+            draft.attempt(partial(vectorize_loop, name=loops[-1], lanes=plan.lanes))
+
+
+def _transpose_pixels(draft: Draft, loops: tuple[str, ...], lanes: int) -> None:
+    """Transpose the pixels of whole vectors of channels in registers, but for those beyond the edges of the image."""
+    conditions = [part for n in draft.loop(loops[0]).unique() if isinstance(n, If) for part in conjuncts(n.cond)]
+    for cond in [e for e in dict.fromkeys(conditions) if e.variables.isdisjoint(loops)]:
+        copies = draft.specialize_nest(loops, cond, "w")
+        loops = tuple([copies[name] for name in loops])
+    for name in loops[:-1]:
+        draft.try_steps(("interior", name))
+    _transpose_in_blocks(draft, loops[-2], lanes)
+
+
+def _transpose_in_blocks(draft: Draft, along: str, lanes: int) -> None:
+    """Transpose blocks of this loop and the one inside it in registers; what is left in smaller ones."""
+    while along and lanes >= 2:
+        made = draft.split(along, lanes)
+        inside = draft.loop(made.inner).body[0]
+        if not isinstance(inside, For):
+            raise NotApplicable(f"a condition is evaluated for each element of '{along}'")
+        draft.take("transpose", made.inner, inside.name)
+        along, lanes = made.tail, lanes // 2

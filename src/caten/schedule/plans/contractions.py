@@ -26,8 +26,8 @@ from .convolutions import (
     narrow_tiles,
     pointwise_convolution,
     small_images,
+    tap_by_tap,
     taps_at_once,
-    weight_gradient,
     wide_tiles,
 )
 from .packed_products import long_last_sum, packed, small_batch, small_product
@@ -403,5 +403,5 @@ PRODUCTS = NestKind(
     (tiny_matrix, short_dots, matrix_vector, several_rows, few_columns, few_columns_transposed,
      streamed_in_small_blocks, streamed_right, three_vectors, right_fits_cache, whole_tiles, batch_fits_cache,
      few_rows, pointwise_convolution, small_images, small_batch, filters_in_vectors, few_filters,
-     few_pixels_in_wide_tiles, few_pixels, taps_at_once, weight_gradient, narrow_tiles, wide_tiles, convolution,
+     few_pixels_in_wide_tiles, few_pixels, taps_at_once, tap_by_tap, narrow_tiles, wide_tiles, convolution,
      small_product, long_last_sum, packed))

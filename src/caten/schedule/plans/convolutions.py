@@ -6,7 +6,7 @@ Windows are packed (im2col; Chellapilla et al., High Performance Convolutional N
 from __future__ import annotations
 
 from dataclasses import replace
-from math import prod
+from functools import reduce
 from typing import Any
 
 from ...frozen import frozen
@@ -43,12 +43,13 @@ FILTER_ROWS = 4                 # of a tile that reads windows in place: it load
 FEWEST_REGISTERS = 16           # for two lines of these, and twice as many registers for four
 COPYING = 1                     # filters that are multiplied while a window is copied, but for the halo of the lines
 ONE_VECTOR = 125                # percent of the time that a pixel takes in a tile of one vector of pixels, not two
-FULL_TILES = 50                 # percent of a tile that taps fill: so that channels in its place take no less time
 MOST_TAPS = 64                  # of weights: more are the pixels of an image, and the windows are not as large
 IMAGE_LINES = 64                # that are packed at once where windows are as large as images
 FULL_HEIGHT = 8                 # most filters of a tile of taps
 LATENCY = 8                     # of a multiply-add, in half cycles
 TAP_LINES = 32                  # of an image that are added up before the lanes of the accumulators are
+BLOCK_LINES, BLOCK_WIDTH = 16, 64       # of pixels that are transposed at once: all taps read them from L2
+FULL_TILE = 75                  # percent of a tile of weights that filters, and that channels fill
 FULL_LINE = 65                  # percent of vectors that the pixels of a line fill
 USUAL_WINDOW = 3                # assumed extent of a window if it is unknown
 
@@ -58,7 +59,6 @@ USUAL_WINDOW = 3                # assumed extent of a window if it is unknown
 class PackedConvolution(Plan):
     """A packed GEMM whose columns are pixels: the register tile is `rows` (filters) × `lines` × `width` pixels.
     `outside`: so many of the loops of the sum are around its blocks: where windows are as large as images, the batch.
-    `channels_in_lanes`: a tile is one pixel of `width` channels.
     `constant_window`: the length of a window's row is constant. `transpose_left`: the filters are transposed while they
     are packed. `parallel_filters`: threads share the panels of filters, not the pixels. The other fields are those of
     `PackedGemm`."""
@@ -75,7 +75,6 @@ class PackedConvolution(Plan):
     transpose_left: bool = False
     parallel_filters: bool = False
     outside: int = 0
-    channels_in_lanes: bool = False
 
 
 @frozen
@@ -119,6 +118,20 @@ class TapsAtOnce(Plan):
     rows: int
     lines: int
     lanes: int
+
+
+@frozen
+class TapByTap(Plan):
+    """The gradient of weights as a sum of outer products, one for each pixel: a register tile is `rows` filters ×
+    `lanes` channels of one tap. Blocks of `lines` × `width` pixels are transposed with their halo, so that the lanes of
+    vectors are channels, once for all taps, and so are the filters. The results of `panel_rows` filters × `lanes`
+    channels are accumulated [filters][taps][channels], and stored at the end. No `lines`: of a signal."""
+
+    rows: int
+    lanes: int
+    panel_rows: int
+    lines: int | None
+    width: int
 
 
 # -- planners ----------------------------------------------------------------------------------------------------------
@@ -213,40 +226,36 @@ def few_pixels(p: Product, context: PlanContext) -> Version:
     return Version(replace(plan, depth=DEEPER * plan.depth, panel_rows=panel, parallel_filters=True), cond, "o")
 
 
-def weight_gradient(p: Product, context: PlanContext) -> Version:
-    """For gradients of weights with few taps, of which tiles would be mostly empty: a tile is one tap of many channels,
-    whose elements are stored far apart at the end."""
-    channels = [axis for axis in p.columns if axis not in p.moving]
-    if not _is_of_images(p) or not channels or p.columns[-1] not in p.moving:
-        raise NotApplicable("it is no gradient of weights, or they have no channels, or these are in lanes as they are")
-    plan, lanes = _windows(p, context), context.lanes([p.dtype])
-    taps = [axis.count or 1 for axis in (p.moving[-2:] if plan.lines > 1 else p.moving[-1:])]
-    tile = (plan.lines, plan.width)[-len(taps):]
-    covered = prod([-(-count // extent) * extent for count, extent in zip(taps, tile, strict=True)])
-    if prod(taps) * 100 > FULL_TILES * covered:
-        raise NotApplicable("tiles of taps are full enough")
-    rows, width = context.value(ROWS, register_rows(context.machine)), context.value(VECTORS) * lanes
-    return version_if(replace(plan, rows=rows, lines=1, width=width, channels_in_lanes=True),
-                      at_least(channels[-1], lanes), "g", "there are few channels")
-
-
 def taps_at_once(p: Product, context: PlanContext) -> Version:
-    """For gradients of weights of images whose lines fill vectors: no element is packed, and no lane of a tile is
-    empty."""
-    lanes = context.lanes([p.dtype])
+    """For gradients of weights with few filters or channels, of images whose lines fill vectors: no element is packed
+    but for the lines."""
+    filters, column, lanes = p.rows[-1], p.sums[-1], context.lanes([p.dtype])
     if not _is_of_images(p) or not p.is_2d or p.columns[-2:] != p.moving[-2:] or p.lanes < lanes:
         raise NotApplicable("it is no gradient of weights of several lines")
-    filters, taps, column = p.rows[-1], p.columns[-1].count or 1, p.sums[-1]
     if p.left_along != column.name or p.right_along != column.name or not (column.size or column.count):
         raise NotApplicable("images are not contiguous along their lines, or the extent of these is no size")
-    free, count = context.machine.registers - SPARE, filters.count or MOST_FILTERS
+    free, count, taps = context.machine.registers - SPARE, filters.count or MOST_FILTERS, p.columns[-1].count or 1
     heights = [n for n in range(1, min(FULL_HEIGHT, count) + 1) if n * taps + min(n, taps) < free]
     if not heights:
         raise NotApplicable("the taps of a window row do not fit the registers")
     rows = max(heights, key=lambda n: (-_time_of_taps(count, n, taps), n))
-    plan = TapsAtOnce(rows, TAP_LINES, lanes)
-    full = ("<=", ("*", _whole(column, lanes), str(FULL_LINE)), ("*", extent(column), "100"))
-    return version_if(plan, full, "i", "lines leave lanes empty")
+    when = _is_full(column, lanes, FULL_LINE)
+    if (channels := _channels(p)) is not None:
+        tile = ((filters, _weight_rows(p, context)), (channels, lanes))
+        when = both(when, reduce(lambda a, b: ("or", a, b), [_is_not_full(axis, n, FULL_TILE) for axis, n in tile]))
+    return version_if(TapsAtOnce(rows, TAP_LINES, lanes), when, "i",
+                      "lines leave lanes empty, or there are many filters and channels")
+
+
+def tap_by_tap(p: Product, context: PlanContext) -> Version:
+    """For gradients of weights with enough channels for the lanes of a vector, however long the lines of images are."""
+    channels, dimensions, lanes = _channels(p), 2 if p.is_2d else 1, context.lanes([p.dtype])
+    if not _is_of_images(p) or channels is None or p.columns[-dimensions:] != p.moving[-dimensions:]:
+        raise NotApplicable("it is no gradient of weights, or they have no channels, or these are in lanes as they are")
+    rows = _weight_rows(p, context)
+    plan = TapByTap(rows, lanes, max(1, FILTERS // rows) * rows, BLOCK_LINES if p.is_2d else None,
+                    BLOCK_WIDTH if p.is_2d else BLOCK_LINES * BLOCK_WIDTH)
+    return version_if(plan, at_least(channels, lanes * FULL_TILE // 100), "t", "there are few channels")
 
 
 def wide_tiles(p: Product, context: PlanContext) -> Version:
@@ -299,6 +308,28 @@ def _windows_of_lines(p: Product) -> tuple[Axis, Axis, Axis, Axis]:
 def _wider(tall: PackedConvolution) -> PackedConvolution:
     """The plan with tiles of half as many lines, of twice the width."""
     return replace(tall, lines=tall.lines // 2, width=2 * tall.width)
+
+
+def _is_full(axis: Axis, at_once: int, percent: int) -> Any:
+    """The condition that a loop fills that much of tiles, in percent."""
+    return ("<=", ("*", _whole(axis, at_once), str(percent)), ("*", extent(axis), "100"))
+
+
+def _is_not_full(axis: Axis, at_once: int, percent: int) -> Any:
+    """The opposite of `_is_full`."""
+    return ("<", ("*", extent(axis), "100"), ("*", _whole(axis, at_once), str(percent)))
+
+
+def _channels(p: Product) -> Axis | None:
+    """The channels of weights of which this is the gradient; None if there are none, or their number is no size."""
+    channels = [axis for axis in p.columns if axis not in p.moving]
+    return channels[-1] if channels and (channels[-1].size or channels[-1].count) else None
+
+
+def _weight_rows(p: Product, context: PlanContext) -> int:
+    """The filters of a register tile of weights. Their number is even: they are transposed in registers."""
+    rows, count = max(2, context.machine.registers // 2), p.rows[-1].count
+    return rows if count is None else -(-count // (2 * -(-count // rows))) * 2
 
 
 def _whole(axis: Axis, at_once: int) -> Any:

@@ -7,8 +7,8 @@ from ...core.expr import Const, Op
 from ...core.node import substitute
 from ...core.text import flat
 from ...core.unique_names import Names
-from ...loop.accesses import equalities
-from ...loop.simplify import simplify
+from ...loop.accesses import conjuncts, equalities
+from ...loop.simplify import simplify, simplify_statements
 from ...loop.statements import If, LoopProgram
 from ..analysis.loop_queries import context_at, find, refusal, replaced
 from ..analysis.step_conditions import condition
@@ -41,9 +41,12 @@ def specialize(program: LoopProgram, loop: str, cond: Any, ending: str = "s") ->
     for holds, shown in ((known.proves, "always"), (known.refutes, "never")):
         if holds(test):
             raise refusal("E520", step, f"the condition {shown} holds there")
+    parts = set(conjuncts(test))
     test = simplify(test, known)
     copy, new = copied((found,), ending, Names.of(program))
     special = tidied(substitute(copy, dict(equalities(test))))
+    if any(n in parts for stmt in special for n in stmt.unique()):          # what it tests again is known
+        special = simplify_statements(special, known.given(test))
     is_rest_empty = isinstance(found.step, Const) and known.given(Op("not", (test,))).proves(
         Op("le", (found.hi, found.lo) if found.step.value > 0 else (found.lo, found.hi)))
     made = replaced(program, found, If(test, special, () if is_rest_empty else (found,)))
