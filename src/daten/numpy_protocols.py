@@ -1,4 +1,5 @@
-"""What NumPy and the array API standard call on a tensor: `np.exp(tensor)`, `tensor.__array_namespace__()`.
+"""What NumPy, the array API standard and caten call on a tensor: `np.exp(tensor)`, `tensor.__array_namespace__()`, a
+function of `caten.op`.
 
 The functions are made of tensors, so they are modules above that of tensors. They are found by name when they are first
 called, as most programs call none.
@@ -23,6 +24,10 @@ class NumpyProtocols:
     def of_arrays(self, function: Any, inputs: Any, named: Any) -> Any:
         """NumPy's function of arrays, applied to tensors."""
         return self._functions().of_arrays(function, inputs, named)
+
+    def of_function(self, function: Any, given: Any) -> Any:
+        """A function of `caten.op`, applied to tensors."""
+        return import_module(".function_calls", __package__).applied(function, given)
 
     def key(self) -> Any:
         """A new key of the sequence of random numbers, for an operator that draws some."""

@@ -206,8 +206,11 @@ def _fixed(declared: Declaration, n: int, value: Any) -> str:
     """The type of an operand that has no type variable."""
     if isinstance(value, Ref):
         return value.dtype
-    word = next((t.word for t in declared.generic if n < len(declared.inputs) and t.name == declared.inputs[n]), "")
-    return SPELLINGS.get(word.lower()) or _own_type(value)
+    if n >= len(declared.inputs):                           # one too many, which is refused later
+        return _own_type(value)
+    name = declared.inputs[n]
+    word = next((t.word for t in declared.generic if t.name == name), "")
+    return dict(declared.types).get(name) or SPELLINGS.get(word.lower()) or _own_type(value)
 
 
 def _number(value: Any, dtype: str) -> Any:

@@ -251,12 +251,13 @@ AnyTemplate = Template | Reshape | ByHand | Barrier
 @frozen
 class Declaration:
     """How an operator is declared: its inputs and outputs, and its attributes, by name; the declarations of a generic
-    signature."""
+    signature, or the element types of inputs, by name."""
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     defaults: tuple[tuple[str, Any], ...]
     generic: tuple[Tensor, ...]
+    types: tuple[tuple[str, str], ...] = ()
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -291,7 +292,8 @@ def declaration_of(spec: SpecText, name: str) -> Declaration:
     def read() -> Declaration:
         from caten.frontend.spec import composites_of
         (found,) = [c for c in composites_of(spec, options())[0] if c.name == name]
-        return Declaration(found.inputs, found.outputs, found.attributes, found.generic)
+        types = () if found.generic else tuple([(t.name, t.dtype) for t in found.tensors if t.name in found.inputs])
+        return Declaration(found.inputs, found.outputs, found.attributes, found.generic, types)
     known = _known(spec, name)
     return kept((*known, "declaration"), read) if known else read()
 

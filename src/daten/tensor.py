@@ -217,6 +217,10 @@ class Tensor:
     def __array_function__(self, function: Any, types: Any, inputs: Any, named: Any) -> Any:
         return self._numpy.of_arrays(function, inputs, named)
 
+    @classmethod
+    def __caten_function__(cls, function: Any, given: Any) -> Any:
+        return cls._numpy.of_function(function, given)
+
     def __buffer__(self, flags: int, /) -> memoryview:
         return memoryview(self.numpy())    # type: ignore[arg-type]   # an array has the protocol of PEP 688
 
@@ -504,7 +508,7 @@ def apply(name: str | Path, *inputs: Any, **attributes: Any) -> Any:
         inputs = _comparable(*inputs)
     if name in ON_BOOLS and all(map(_is_bool, inputs)):
         name = ON_BOOLS[name]
-    return _applied(templates.library_spec(name), name, inputs, attributes)
+    return applied(templates.library_spec(name), name, inputs, attributes)
 
 
 def _comparable(a: Any, b: Any) -> tuple[Any, Any]:
@@ -530,12 +534,13 @@ def operator(spec: str | Path, name: str = "") -> Callable[..., Any]:
         raise ValueError(f"the spec has the operators {', '.join(names)}: name one of them" if not name else
                          f"the spec has no operator '{name}', but {', '.join(names)}")
 
-    def applied(*inputs: Any, **attributes: Any) -> Any:
-        return _applied(text, name or names[0], inputs, attributes)
-    return applied
+    def of_spec(*inputs: Any, **attributes: Any) -> Any:
+        return applied(text, name or names[0], inputs, attributes)
+    return of_spec
 
 
-def _applied(spec: SpecText, name: str, inputs: Sequence[Any], attributes: dict[str, Any]) -> Any:
+def applied(spec: SpecText, name: str, inputs: Sequence[Any], attributes: dict[str, Any]) -> Any:
+    """An operator of a spec, applied to tensors, arrays and numbers."""
     inputs = [stacked(i) if holds_tensor(i) else i for i in inputs]
     given = [i._ref if isinstance(i, Tensor) else i for i in inputs]
     for i in inputs:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import caten
 from daten import Tensor, Var, checkpoint, gradcheck, gradients, jit, nn, operator, optim
 
 SPEC = """
@@ -97,3 +98,55 @@ def test_their_gradients_are_those_by_differences_and_have_gradients() -> None:
     arrays = [draw.standard_normal(shape) for shape in ((3, 4), (4, 5), (5,))]
     assert gradcheck(GATED, arrays) < 1e-6
     assert gradcheck(lambda x, w, b: gradients(GATED(x, w, b).sum(), [w])[0], arrays) < 1e-6
+
+
+@caten.op
+def normalized(x, *, axis=-1, eps=1e-5):
+    return x / np.sqrt((x * x).sum(axis=axis, keepdims=True) + eps)
+
+
+@caten.op
+def chosen(x, index, scale):
+    rows = x[index] * scale
+    return rows, rows.sum(axis=0)
+
+
+def test_python_functions_are_nodes_of_a_graph() -> None:
+    draw = np.random.default_rng(2)
+    x, index = draw.standard_normal((5, 3)), np.array([0, 2, 2, 4])
+    rows, total = chosen(Tensor(x), index, 2.0)
+    assert rows.tolist() == (x[index] * 2).tolist()
+    np.testing.assert_allclose(total.numpy(), (x[index] * 2).sum(axis=0))
+    assert gradcheck(lambda x: (chosen(x, index, 2.0)[0] ** 2).sum() + (chosen(x, Tensor(index), 2.0)[1] ** 3).sum(), [x]) < 1e-6
+    w = Tensor(x, requires_grad=True)
+    (normalized(w, axis=0)[0] ** 3).sum().backward()
+    assert w.grad is not None
+    inner = jit(lambda x: gradients((normalized(x, axis=0)[0] ** 3).sum(), [x])[0])
+    np.testing.assert_allclose(inner(x).numpy(), w.grad.numpy())
+    np.testing.assert_allclose(inner(2 * x).numpy(), w.grad.numpy() / 2, rtol=1e-3)         # but for eps
+
+
+def test_a_python_function_serves_sizes_that_are_equal_by_chance() -> None:
+    n, m = Var("n", 0, 64), Var("m", 0, 64)
+    products = caten.op(product)
+    f = jit(lambda x, y: (products(x, y), normalized(x)), dynamic_shapes={"x": {0: n}, "y": {0: m}})
+    draw = np.random.default_rng(3)
+    for a, b in ((3, 3), (3, 5), (4, 2), (1, 4), (1, 1), (2, 0), (7, 7)):
+        x, y = draw.standard_normal((a, 3)), draw.standard_normal((b, 3))
+        made, rows = f(x, y)
+        np.testing.assert_allclose(made.numpy(), x @ y.T + 1)
+        np.testing.assert_allclose(rows.numpy(), x / np.sqrt((x * x).sum(axis=1, keepdims=True) + 1e-5))
+
+
+def product(x, y):
+    return x @ y.T + 1
+
+
+def test_a_python_function_that_changes_a_tensor_is_refused_at_its_parameter() -> None:
+    @caten.op
+    def add_to(y, x):
+        y += x
+    with pytest.raises(caten.CatenError, match=r"E673: 'y' is changed in place, and a lazy array cannot be(.|\n)*hint: make a copy and return it"):
+        add_to(Tensor([1.0, 2.0]), np.ones(2, np.float32))
+    with pytest.raises(TypeError, match="missing a required argument: 'x'"):
+        add_to(Tensor([1.0]))

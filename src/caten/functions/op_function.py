@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
@@ -19,8 +19,17 @@ from ..frontend.spec_files import SpecText
 from ..options import Options
 from ..runtime.call import Operator
 from .call_keys import has_plain_key, key, plain_key, static_key
-from .function_reader import Function, read_function
+from .function_reader import Function, fail, read_function
 from .function_spec import spec_of
+
+
+class LazyCall(NamedTuple):
+    """A call that another library makes part of its graph: the spec, the name of the operator in it, and the parameters
+    that are its inputs."""
+
+    spec: SpecText
+    name: str
+    inputs: tuple[str, ...]
 
 
 class OpFunction:
@@ -45,6 +54,7 @@ class OpFunction:
         self._operators: dict[str, Operator] = {}            # by the text of the spec
         self._by_call: dict[Hashable, tuple[Callable[..., Any], tuple[str, ...]]] = {}
         self._plain: dict[Hashable, Callable[..., Any]] = {} # of calls with arrays and numbers by position
+        self._lazy: dict[Hashable, LazyCall] = {}
         self._last: SpecText | None = None
         self._lock = threading.RLock()
 
@@ -52,12 +62,16 @@ class OpFunction:
         """Run the operator and return what the function returns.
 
         Results are new arrays. If the function writes to the elements of a parameter, the caller's array is changed in
-        place; if it also returns that parameter, the same array is returned."""
+        place; if it also returns that parameter, the same array is returned. If the type of an argument has the method
+        `__caten_function__(function, arguments)`, as lazy tensors have, its result is returned."""
         if not named:
             with suppress(KeyError):
                 return self._plain[plain_key(args)](*args)
         given = self._bound(args, named)
-        call = tuple([static_key(value) if name in self._static else key(value) for name, value in given.items()])
+        for value in given.values():
+            if (takes := getattr(type(value), "__caten_function__", None)) is not None:
+                return takes(self, given)
+        call = self._key(given)
         try:
             operator, passed = self._by_call[call]
         except (KeyError, TypeError):                        # TypeError: what is neither array nor number
@@ -92,6 +106,10 @@ class OpFunction:
     def __repr__(self) -> str:
         return f"<caten function {self.__name__}{self._signature}>"
 
+    def _key(self, given: Mapping[str, Any]) -> tuple[Hashable, ...]:
+        """What the kernel of a call depends on."""
+        return tuple([static_key(value) if name in self._static else key(value) for name, value in given.items()])
+
     def _bound(self, args: tuple[Any, ...], named: dict[str, Any]) -> Mapping[str, Any]:
         bound = self._signature.bind(*args, **named)         # TypeError as of any function
         bound.apply_defaults()
@@ -119,6 +137,24 @@ class OpFunction:
         """The compiled operator for a call with these arguments: a `caten.Operator`, to inspect it or to `bind` it."""
         try:
             return self._instance(self._bound(args, named))[0]
+        except CatenError as problem:
+            raise problem.shortened() from None
+
+    def lazy(self, given: Mapping[str, Any]) -> LazyCall:
+        """What a type with the method `__caten_function__` applies itself: the spec for these arguments, arrays and
+        numbers by parameter, of which only types and shapes are read. E673 for a parameter that the function changes:
+        such arguments have no memory that it could write to."""
+        call = self._key(given)
+        try:
+            if call not in self._lazy:
+                read = self._read
+                for name in read.changed:
+                    fail("E673", f"'{name}' is changed in place, and a lazy array cannot be", read.places.get(name),
+                         f"make a copy and return it: {name} = {name}.copy()")
+                spec = self._spec(given)
+                inputs = tuple([p.name for p in read.parameters if p.kind is not p.KEYWORD_ONLY])
+                self._lazy[call] = LazyCall(spec, read.name, inputs)
+            return self._lazy[call]
         except CatenError as problem:
             raise problem.shortened() from None
 
