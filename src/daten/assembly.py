@@ -28,6 +28,7 @@ from caten.tensor.values import (
     Value,
     ValueTable,
     names_in,
+    reads_of,
     shapes_of,
 )
 
@@ -160,7 +161,13 @@ class _Assembling:
             n.row for d in program.definitions for n in d.value.unique() if isinstance(n, Inside | Fail) and n.row]
         rows = {row: self.new_row(texts.get(row, "")) for row in dict.fromkeys(failing)}
         for ensure in program.all(Ensure):
-            self.require(substitute(ensure.cond, sizes), texts.get(ensure.row, ""), rows.get(ensure.row))
+            cond = substitute(ensure.cond, sizes)
+            if reads_of(cond):                               # a scalar of the operator is an array of the graph
+                failed = self.table.define(Compute("bool", (), Op("not", (cond,))))[0]
+                row = rows.get(ensure.row) or self.new_row(texts.get(ensure.row, ""))
+                self.checks.append(FailIf(Read(failed, (), "bool"), row))
+            else:
+                self.require(cond, texts.get(ensure.row, ""), rows.get(ensure.row))
         for d in program.definitions:
             value = self.placed(renamed(d.value, names), sizes, rows)
             made = self.table.define(value)

@@ -10,6 +10,7 @@ import numpy as np
 from caten.errors import amount
 
 from .graph import Ref, called
+from .structures import mapped, with_parts
 from .templates import ByHand
 from .tensor import Tensor, gradients, tensor
 
@@ -58,13 +59,63 @@ class Func(ABC):
 
 def grad(function: Callable[..., Tensor], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
     """A function that returns the gradient of `function`, which must return a scalar, with respect to argument number
-    `argnums`; for several numbers, a tuple of gradients. Each gradient has the shape of its argument."""
-    def of(*inputs: Any) -> Any:
-        given = [tensor(i) for i in inputs]
-        numbers = [argnums] if isinstance(argnums, int) else list(argnums)
-        found = gradients(function(*given), [given[n] for n in numbers])
+    `argnums`; for several numbers, a tuple of gradients. Each gradient has the shape of its argument. That of a tuple,
+    list or dict of tensors, arrays and floats is such a structure, with None for what is none of them. Other arguments,
+    also by name, become tensors if they are arrays or lists of numbers, and stay as they are if they are not.
+
+    ValueError if the function returns no scalar, and for an argument of integers; IndexError for the number of an
+    argument that is not given by position."""
+    numbers = [argnums] if isinstance(argnums, int) else list(argnums)
+
+    def of(*inputs: Any, **named: Any) -> Any:
+        for n in numbers:
+            if not -len(inputs) <= n < len(inputs):
+                raise IndexError(f"grad: there is no argument {n} among {amount(len(inputs), 'argument')} by position")
+        wanted = {n % len(inputs) for n in numbers}
+        given = [_differentiable(v, n) if n in wanted else _argument(v) for n, v in enumerate(inputs)]
+        made = function(*given, **{name: _argument(v) for name, v in named.items()})
+        if not isinstance(made, Tensor):
+            raise ValueError(f"grad: the function returns {made!r}, which is no tensor: beside other results, "
+                             f"gradients(loss, parameters) gives the gradients of a loss")
+        structures, parts = [given[n] for n in numbers], list[Tensor]()
+        mapped(structures, Tensor, parts.append)
+        rest = iter(gradients(made, parts))
+        found = mapped(structures, object, lambda v: next(rest) if isinstance(v, Tensor) else None)
         return found[0] if isinstance(argnums, int) else tuple(found)
     return of
+
+
+def _differentiable(value: Any, number: int) -> Any:
+    """An argument with respect to which is differentiated: tensors for its arrays, floats and lists of numbers."""
+    parts: list[Tensor] = []
+    made = _with_tensors(value, (Tensor, np.ndarray, np.floating, float), parts)
+    wrong = next((t for t in parts if t.dtype.kind not in ("float", "complex")), None if parts else value)
+    if wrong is not None or not parts:
+        raise ValueError(f"grad: only floats have gradients, and argument {number} is {wrong!r}: "
+                         f"Tensor(…, \"float32\") converts")
+    return made
+
+
+def _argument(value: Any) -> Any:
+    """Another argument: tensors for its arrays and lists of numbers."""
+    return _with_tensors(value, np.ndarray, [])
+
+
+def _with_tensors(value: Any, kinds: Any, made: list[Tensor]) -> Any:
+    """A structure with tensors, which are appended to `made`, for lists of numbers and for values of some kinds."""
+    if isinstance(value, kinds) or _is_of_numbers(value):
+        made.append(tensor(value))
+        return made[-1]
+    match value:
+        case tuple() | list() | dict():
+            return with_parts(value, lambda v: _with_tensors(v, kinds, made))
+    return value
+
+
+def _is_of_numbers(value: Any) -> bool:
+    """Is it a list of numbers, or of such lists?"""
+    return isinstance(value, list | tuple) and bool(value) and all(
+        isinstance(v, int | float | complex | np.generic) or _is_of_numbers(v) for v in value)
 
 
 def gradcheck(function: Callable[..., Tensor], inputs: Sequence[Any], rtol: float = 1e-6, step: float = 1e-3) -> float:

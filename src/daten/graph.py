@@ -104,6 +104,14 @@ class Ref:
         """The array, if it is there."""
         return self.node.computed[self.index]
 
+    def becomes(self, array: np.ndarray) -> None:
+        """The result of an operator is computed: it is this array, which nobody changes."""
+        assert isinstance(self.node, Call)
+        array.flags.writeable = False
+        self.node.computed[self.index] = array
+        if self.node.stops and all(c is not None for c in self.node.computed):
+            self.node.inputs = ()                           # no gradient will ask for them
+
 
 def called(template: AnyTemplate, inputs: Iterable[Ref]) -> tuple[Ref, ...]:
     """An operator applied to arrays: its results."""

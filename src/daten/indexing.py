@@ -28,6 +28,7 @@ class Index:
     that its slices are inside."""
 
     code: str
+    parts: tuple[Any, ...] | None   # the index itself, if it is one of numbers, slices and None
     arrays: tuple[Ref, ...]
     only_sizes: bool                # are the arrays there for their extents alone?
     before: str
@@ -38,7 +39,12 @@ def taken(x: Ref, at: Any) -> Ref:
     if (mask := _single_mask(at)) is not None:
         return taken(reshaped(x, (1, *x.shape)), np.full(1, mask))
     index = index_of(shape_of(x), at)
-    return body(f"{index.before}return x0[{index.code}]", [x, *index.arrays])
+    made = body(f"{index.before}return x0[{index.code}]", [x, *index.arrays])
+    if index.parts is not None and x.array is not None and not x.stays and ACTIVE.get() is None:
+        known = np.asarray(x.array[index.parts])
+        if known.flags.c_contiguous:                        # as rows of data are, one batch after the other
+            made.becomes(known)
+    return made
 
 
 def broadcast_to_sizes(x: Ref, shape: Sequence[Any]) -> Ref:
@@ -98,10 +104,13 @@ def index_of(shape: Shape, at: Any) -> Index:
     if used > len(shape):
         raise IndexError(f"too many indices: {used} for {len(shape)} axes")
     words: list[str] = []
+    basic: list[Any] = []
     arrays: list[Ref] = []
     before: list[str] = []
     axis, has_positions = 0, False
     for p in parts:
+        if p is Ellipsis or p is None or isinstance(p, int):
+            basic.append(p)
         if p is Ellipsis:
             words.append("...")
             axis += len(shape) - used
@@ -109,6 +118,7 @@ def index_of(shape: Shape, at: Any) -> Index:
             words.append("None")
         elif isinstance(p, slice):
             bounds = _slice(p, shape[axis])
+            basic.append(slice(*bounds))
             words.append(":".join([_size(b, arrays) if isinstance(b, SymbolicSize) else "" if b is None else str(b)
                                    for b in (bounds if bounds[2] is not None else bounds[:2])]))
             before += [f"assert x0.shape[{axis}] {sign} {number}" for sign, number in _inside(*bounds)
@@ -133,7 +143,8 @@ def index_of(shape: Shape, at: Any) -> Index:
                 axis += 1
     if len(arrays) > 1:
         _check_together([r for r in arrays if r.dtype != "bool"])
-    return Index(", ".join(words) or "...", tuple(arrays), bool(arrays) and not has_positions,
+    whole = tuple(basic) if len(basic) == len(parts) else None
+    return Index(", ".join(words) or "...", whole, tuple(arrays), bool(arrays) and not has_positions,
                  "".join([f"{each}\n" for each in dict.fromkeys(before)]))
 
 
@@ -149,7 +160,8 @@ def _resolved(part: Any) -> Any:
     if ref is not None:
         if ref.dtype == "bool":
             return part.numpy()
-        return int(part.item()) if not ref.shape else ref
+        trace = ACTIVE.get()
+        return ref if ref.shape or (trace is not None and trace.differs(ref)) else int(part.item())
     array = np.asarray(part)
     if array.dtype.kind not in "iub" and array.size:
         raise IndexError(f"{part!r} is no index: an index is an integer, a slice, None, '...', or an array of integers "

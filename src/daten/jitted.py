@@ -18,6 +18,7 @@ from .graph import Leaf, Ref
 from .realization import run
 from .settings import forgotten_by_use
 from .shape_formulas import ShapeFormulas
+from .structures import mapped
 from .symbolic_sizes import Symbolic, Var, Variables, value_of_all
 from .tensor import Tensor
 from .tracing import ACTIVE, UNCOMPUTED, KeepsArray, Replay, Source, Trace, give, keep, kept_array
@@ -206,7 +207,7 @@ class _Traced:
     def run(self, arrays: Sequence[np.ndarray], sizes: Mapping[str, int] | None = None) -> Any:
         """Run the steps of the trace with new arrays; the result of the function."""
         now = self.trace.replay(arrays, sizes or {})
-        return _mapped(self.result, (_Result, Symbolic), lambda r: r.tensor(now) if isinstance(r, _Result) else
+        return mapped(self.result, (_Result, Symbolic), lambda r: r.tensor(now) if isinstance(r, _Result) else
                        value_of_all(r, now.sizes))
 
 
@@ -237,22 +238,26 @@ def _traced(function: Callable[..., Any], inputs: Any, named: Any, arrays: Seque
     _settle()
     trace = Trace(arrays, formulas)
     rest = iter(arrays)
-    given, by_name = _mapped((inputs, named), (Tensor, np.ndarray), lambda _: Tensor(_leaf(next(rest))))
+    given, by_name = mapped((inputs, named), (Tensor, np.ndarray), lambda _: Tensor(_leaf(next(rest))))
     token = ACTIVE.set(trace)
     try:
         made = function(*given, **by_name)
         results: list[Tensor] = []
-        _mapped(made, Tensor, results.append)
+        mapped(made, Tensor, results.append)
         run([t._ref for t in results])
-        for tensor, _ in trace.held.values():
-            if tensor.grad is not None:
-                raise ValueError(f"jit: a gradient is left in {tensor!r}: let an optimizer take it, or return it")
+        for tensor in trace.new_gradients():
+            raise ValueError(f"jit: a gradient is left in {tensor!r}: let an optimizer take it, set it to None, or "
+                             f"return what gradients(loss, parameters) gives")
         for tensor in list(UNCOMPUTED.values()):                # they were changed, and nobody asked for the value
             run([tensor._ref])
             give(tensor, tensor._ref)
-        result = _mapped(made, (Tensor, Symbolic), lambda t: t if isinstance(t, Symbolic) else
+        result = mapped(made, (Tensor, Symbolic), lambda t: t if isinstance(t, Symbolic) else
                          _Result(trace.source(t._ref), t._ref.dtype))
-        made = _mapped(made, Symbolic, value_of_all)
+        made = mapped(made, Symbolic, value_of_all)
+    except BaseException:
+        for tensor in trace.new_gradients():                    # of a graph that nobody will run
+            tensor.grad = None
+        raise
     finally:
         ACTIVE.reset(token)
     shapes = tuple([(t, t._ref.shape, t._ref.dtype) for t, _ in trace.held.values()])
@@ -294,16 +299,3 @@ def _flat(value: Any, arrays: list[np.ndarray], of_shape: bool = True) -> Hashab
         case Hashable():
             return type(value), value
     raise TypeError(f"jit takes tensors, arrays and hashable values, not {value!r}")
-
-
-def _mapped(value: Any, kind: Any, change: Callable[[Any], Any]) -> Any:
-    """A structure of the same form, in which `change` replaces the values of a kind."""
-    match value:
-        case _ if isinstance(value, kind):
-            return change(value)
-        case tuple() | list():
-            parts = [_mapped(v, kind, change) for v in value]
-            return parts if isinstance(value, list) else tuple(parts)
-        case dict():
-            return {k: _mapped(v, kind, change) for k, v in value.items()}
-    return value

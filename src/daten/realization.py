@@ -43,11 +43,7 @@ def run(wanted: Sequence[Ref]) -> None:
     if trace is not None:
         trace.called(operator, leaves, todo, results)
     for r, result in zip(todo, results, strict=True):
-        assert isinstance(r.node, Call)
-        result.flags.writeable = False
-        r.node.computed[r.index] = result
-        if r.node.stops and all(c is not None for c in r.node.computed):
-            r.node.inputs = ()                              # no gradient will ask for them
+        r.becomes(result)
 
 
 def _without_older(wanted: Sequence[Ref], trace: Trace) -> list[Ref]:

@@ -31,6 +31,7 @@ from caten.tensor.window_sizes import window_sizes
 from .kept_values import kept
 from .misfits import Axes
 from .other_names import ATTRIBUTES
+from .scalar_inputs import with_indices_as_arrays
 from .settings import forgotten_by_use, options
 from .symbolic_sizes import has_symbolic
 
@@ -277,7 +278,7 @@ def _of_instance(spec: SpecText, name: str, instance: Instance, spelled: str) ->
         instances = (instance,) if instance.arrays or instance.attributes else ()
         own = replace(options(), opt=max(1, options().opt))       # at -O0 loops stay loops: nothing would be fused
         (op,) = loading.loaded([spec], replace(own, instances=instances, only=(name,)))
-        program = driver.advance(op, "tensor", own)
+        program = driver.advance(with_indices_as_arrays(op), "tensor", own)
         assert isinstance(program, TensorProgram)
         return program
     declared = declaration_of(spec, name)

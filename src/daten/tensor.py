@@ -245,7 +245,20 @@ class Tensor:
         return int(self.item())
 
     def __bool__(self) -> bool:
+        if self._ref.shape and prod(self._ref.shape) != 1:
+            raise ValueError(f"{self!r} is neither true nor false: x.any() and x.all() are, and np.where(x, a, b) chooses "
+                             f"for each element")
         return bool(self.item())
+
+    def __round__(self, digits: int | None = None) -> Any:
+        """The nearest integer of Python, of a tensor without axes; with a number of digits, and of an array, the
+        elements rounded as by np.round."""
+        if digits is None and not self.ndim:
+            return round(self.item())
+        return self._numpy.of_arrays(np.round, (self, digits or 0), {})
+
+    def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]: return self // other, self % other
+    def __rdivmod__(self, other: Any) -> tuple[Tensor, Tensor]: return other // self, other % self
 
     def __complex__(self) -> complex:
         return complex(self.item())
@@ -320,8 +333,8 @@ class Tensor:
     def __le__(self, other: Any) -> Tensor: return one("less_equal", self, other)
     def __gt__(self, other: Any) -> Tensor: return one("greater", self, other)
     def __ge__(self, other: Any) -> Tensor: return one("greater_equal", self, other)
-    def __eq__(self, other: Any) -> Tensor: return one("equal", self, other)   # type: ignore[override]
-    def __ne__(self, other: Any) -> Tensor: return one("not_equal", self, other)   # type: ignore[override]
+    def __eq__(self, other: Any) -> Tensor: return _equality("equal", self, other)   # type: ignore[override]
+    def __ne__(self, other: Any) -> Tensor: return _equality("not_equal", self, other)   # type: ignore[override]
     def __matmul__(self, other: Any) -> Tensor: return product(self, tensor(other))
     def __rmatmul__(self, other: Any) -> Tensor: return product(tensor(other), self)
     def __neg__(self) -> Tensor: return one("negative", self)
@@ -569,6 +582,11 @@ def one(name: str, *inputs: Any, **attributes: Any) -> Tensor:
 def _bits(integers: str, bools: str, a: Any, b: Any) -> Tensor:
     """Apply an operator that has one name for integers and another for bools."""
     return one(bools if _is_bool(a) and _is_bool(b) else integers, a, b)
+
+
+def _equality(name: str, a: Tensor, b: Any) -> Any:
+    """Are elements equal? What is no number, None or a text, is another object."""
+    return NotImplemented if b is None or isinstance(b, str) else one(name, a, b)
 
 
 def _is_bool(value: Any) -> bool:

@@ -59,6 +59,7 @@ class Trace:
         # Tensors that keep a value, and the leaf that was read; those whose value is read when a run begins.
         self.held: dict[int, tuple[KeepsArray, Leaf]] = {}
         self._reads: list[KeepsArray] = []
+        self.begun: dict[int, KeepsArray] = {}                          # by id: those that have had no gradient before
         self._born: dict[int, KeepsArray] = {}                          # by id: those that the function makes
         self._first = next(NUMBERS)
         self._sources: dict[int, tuple[np.ndarray, Source]] = {}        # by id; the array keeps it taken
@@ -94,6 +95,11 @@ class Trace:
         for step in self.steps:
             step(now)
         return now
+
+    def new_gradients(self) -> list[KeepsArray]:
+        """The tensors that have a gradient from the function that is traced, and not from before."""
+        known = {**self.begun, **{n: tensor for n, (tensor, _) in self.held.items()}}
+        return [t for n, t in known.items() if t.grad is not None and (n in self.begun or self.differs(t.grad._ref))]
 
     def differs(self, r: Ref) -> bool:
         """Is it another array each time?"""
@@ -279,8 +285,10 @@ def begins(tensor: KeepsArray) -> None:
     """A gradient is added to that of a tensor. ValueError if it has one from before the function that is traced, which
     would be there in the first call alone."""
     taken(tensor)
-    if tensor.grad is None and ACTIVE.get() is not None:
+    trace = ACTIVE.get()
+    if tensor.grad is None and trace is not None:
         happens(lambda: _refuse_gradient(tensor))
+        trace.begun[id(tensor)] = tensor
 
 
 def taken(tensor: KeepsArray) -> None:

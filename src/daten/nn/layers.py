@@ -241,7 +241,7 @@ class BatchNorm(Module):
         made, mean, variance = apply("batch_norm_training", x, self.weight, self.bias, eps=self._eps)
         assert isinstance(made, Tensor)
         count = x.size // x.shape[1]
-        unbiased = variance.detach() * (count / max(1, count - 1))
+        unbiased = variance.detach() * (count / np.maximum(count - 1, 1))
         for running, value in ((self.running_mean, mean.detach()), (self.running_var, unbiased)):
             with_next_step(running, running * (1 - self._momentum) + value * self._momentum)
         return made

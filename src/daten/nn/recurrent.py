@@ -6,6 +6,8 @@ from abc import abstractmethod
 from math import sqrt
 from typing import Any
 
+from caten.errors import amount
+
 from .. import random
 from ..element_types import dtype as element_type
 from ..element_types import type_named
@@ -43,6 +45,18 @@ class _Cell(Module):
         return self.start(x.shape[0], x.dtype if x.dtype.kind == "float" else self.weight_ih.dtype)
 
 
+    def before(self, x: Tensor, state: State | Tensor | None) -> State:
+        """The state in front of x[batch, inputs], as it is given; a state of one tensor may be this tensor. ValueError
+        for another number of tensors."""
+        if state is None:
+            return self.first(x)
+        given = (state,) if isinstance(state, Tensor) else tuple(state)
+        if len(given) != self.states:
+            raise ValueError(f"the state of {type(self).__name__} is {amount(self.states, 'tensor')}, each [batch, "
+                             f"{self._width}], not {amount(len(given), 'tensor')}")
+        return given
+
+
 class LSTMCell(_Cell):
     """One step of a long short-term memory (Hochreiter and Schmidhuber, 1997; with the forget gate of Gers et al.,
     1999): c' = σ(f) · c + σ(i) · tanh(g), h' = σ(o) · tanh(c').
@@ -54,7 +68,7 @@ class LSTMCell(_Cell):
 
     def forward(self, x: Tensor, state: State | None = None) -> State:
         """x[batch, inputs] and the state (h, c), each [batch, width], to the next state. `state` None: zeros."""
-        h, c = self.first(x) if state is None else state
+        h, c = self.before(x, state)
         ours, theirs = self._gates(x, self.weight_ih, self.bias_ih), self._gates(h, self.weight_hh, self.bias_hh)
         i, f, g, o = [a + b for a, b in zip(ours, theirs, strict=True)]
         c = apply("sigmoid", f) * c + apply("sigmoid", i) * apply("tanh", g)
@@ -70,9 +84,10 @@ class GRUCell(_Cell):
 
     gates = 3
 
-    def forward(self, x: Tensor, state: State | None = None) -> State:
-        """x[batch, inputs] and the state (h,), which is [batch, width], to the next state. `state` None: zeros."""
-        (h,) = self.first(x) if state is None else state
+    def forward(self, x: Tensor, state: State | Tensor | None = None) -> State:
+        """x[batch, inputs] and the state (h,), or h itself, which is [batch, width], to the next state (h',). `state`
+        None: zeros."""
+        (h,) = self.before(x, state)
         ours, theirs = self._gates(x, self.weight_ih, self.bias_ih), self._gates(h, self.weight_hh, self.bias_hh)
         reset, update = [apply("sigmoid", a + b) for a, b in zip(ours[:2], theirs[:2], strict=True)]
         new = apply("tanh", ours[2] + reset * theirs[2])
@@ -83,12 +98,12 @@ class _Recurrent(Module):
     cell: LSTMCell | GRUCell
     unrolled: int
 
-    def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+    def forward(self, x: Tensor, state: State | Tensor | None = None) -> tuple[Tensor, State]:
         """x[batch, time, inputs] to the pair of h[batch, time, width], for all steps, and the last state. `state`: the
         first state, as the cell takes it; zeros without it. ValueError for another number of axes and for no steps."""
         if x.ndim != 3 or x._ref.shape[1] == 0:
             raise ValueError(f"{type(self).__name__} takes x[batch, time, inputs] with one step or more, not {x!r}")
-        current = self.cell.first(x) if state is None else state
+        current = self.cell.before(x, state)
         steps = x.shape[1]
         if not isinstance(steps, int) or steps > self.unrolled:
             y, *last = self.whole(x.transpose(1, 0, 2), current)
