@@ -113,6 +113,8 @@ def jit(function: Callable[..., Any] | None = None, *, dynamic_shapes: DynamicSh
     the end of the function, and if it has one from before where the function adds to it or an optimizer takes it."""
     if function is None:
         return partial(Jitted, dynamic_shapes=dynamic_shapes)
+    if not callable(function):
+        raise TypeError(f"jit takes a function, not {function!r}")
     return Jitted(function, dynamic_shapes)
 
 

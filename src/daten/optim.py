@@ -98,13 +98,9 @@ class Optimizer(ABC):
     lr, weight_decay = _Setting(_from_0), _Setting(_from_0)
 
     def __init__(self, parameters: Sequence[Tensor], lr: float, weight_decay: float = 0.0) -> None:
-        if isinstance(parameters, Tensor) or not isinstance(parameters, Iterable):
-            raise TypeError(f"an optimizer takes a list of tensors, as module.parameters() gives, not {parameters!r}")
-        self.parameters, self.lr, self.weight_decay = list(parameters), lr, weight_decay
+        self.parameters, self.lr, self.weight_decay = _tensors("an optimizer", parameters), lr, weight_decay
         known: dict[int, int] = {}                           # by id: == compares elements
         for n, p in enumerate(self.parameters):
-            if not isinstance(p, Tensor):
-                raise TypeError(f"an optimizer takes a list of tensors, as module.parameters() gives, not of {p!r}")
             if not p.requires_grad:
                 raise ValueError(f"{p!r} requires no gradient")
             if (first := known.setdefault(id(p), n)) != n:
@@ -118,6 +114,9 @@ class Optimizer(ABC):
     def step(self, *others: Tensor) -> None:
         """Update each parameter that has a gradient, and set its gradient to None. `others`, such as the loss, are
         computed in the same call of the library."""
+        for t in others:
+            if not isinstance(t, Tensor):
+                raise TypeError(f"step takes tensors to compute beside the parameters, such as the loss, not {t!r}")
         happens(self._count)
         numbers: dict[tuple[str, str], Tensor] = {}
         waiting = list(_WITH_NEXT_STEP.values())
@@ -309,6 +308,20 @@ class Lion(Optimizer):
         return p - number("rate", lambda: self.lr) * direction, [states[0] * b2 + gradient * (1 - b2)]
 
 
+def _tensors(what: str, given: Any) -> list[Tensor]:
+    """A list of tensors. TypeError for anything else, also for a tensor, whose rows would be others."""
+    if isinstance(given, Tensor) or not isinstance(given, Iterable):
+        raise TypeError(f"{what} takes a list of tensors, as module.parameters() gives, not {given!r}")
+    tensors = list(given)
+    for t in tensors:
+        if isinstance(t, dict):
+            raise TypeError(f"{what} takes a list of tensors, and no groups of parameters: make an optimizer for each "
+                            f"group, and call step of each")
+        if not isinstance(t, Tensor):
+            raise TypeError(f"{what} takes a list of tensors, as module.parameters() gives, not of {t!r}")
+    return tensors
+
+
 def with_next_step(tensor: Tensor, value: Tensor) -> None:
     """Give a tensor a new value, which is computed in the call of the next step; layers use it for running averages."""
     change(tensor, value._ref)
@@ -341,7 +354,9 @@ def linear(peak: float, steps: int, warmup: int = 0, last: float = 0.0) -> Calla
 def clip_norm(parameters: Sequence[Tensor], greatest: float) -> Tensor:
     """Scale the gradients in place so that their global L2 norm is at most `greatest`. Returns the norm before scaling,
     a scalar tensor; a parameter that is given twice counts once. Call it between `backward` and `step`. (Pascanu et
-    al., On the difficulty of training recurrent neural networks, 2013.)"""
+    al., On the difficulty of training recurrent neural networks, 2013.) TypeError for what is no list of tensors,
+    ValueError for a negative norm."""
+    parameters, greatest = _tensors("clip_norm", parameters), _from_0("the greatest norm", greatest)
     parameters = list({id(p): p for p in parameters}.values())
     gradients = [p.grad for p in parameters if p.grad is not None]
     if not gradients:

@@ -145,8 +145,8 @@ def parsed(text: str, file: str = "<stdin>") -> GraphProgram:
         if name not in MAIN:
             _fail(text, file, name, f"[main] has no '{name}'",
                   did_you_mean(name, MAIN) or f"it has {', '.join(MAIN)}", "main")
-    inputs = {name: _declared(text, file, name, value) for name, value in document.get("inputs", {}).items()}
-    declared = {name: _declared(text, file, name, value) for name, value in document.get("parameters", {}).items()}
+    inputs, declared = [{name: _declared(text, file, name, value, section)
+                         for name, value in document.get(section, {}).items()} for section in ("inputs", "parameters")]
     for name in declared:
         if name in inputs:
             _fail(text, file, name, f"'{name}' is an input, and cannot be a parameter too", section="parameters")
@@ -209,14 +209,16 @@ def _fail(text: str, file: str, word: str, message: str, hint: str | None = None
     raise error("E678", message, place_in(text, found.start(), file) if found else Place(file, 1, 1), hint=hint)
 
 
-def _declared(text: str, file: str, name: str, value: Any) -> Declared:
+def _declared(text: str, file: str, name: str, value: Any, section: str) -> Declared:
+    """An input or a parameter, as its section declares it."""
     m = DECLARED.fullmatch(value) if isinstance(value, str) else None
     if m is None or m["name"] != name:
-        _fail(text, file, name, f"'{name}' is declared with its type and shape", f'{name} = "{name}{{float}}[B 64]"')
+        example = "{float}[B 64]" if section == "inputs" else "{float grad}[64 10]"
+        _fail(text, file, name, f"'{name}' is declared with its type and shape", f'{name} = "{name}{example}"', section)
     try:
         dtype = type_named(m["type"])
     except TypeError:
-        _fail(text, file, m["type"], f"there is no element type '{m['type']}'")
+        _fail(text, file, m["type"], f"there is no element type '{m['type']}'", section=section)
     return Declared(name, dtype, tuple([int(e) if e.isdigit() else e for e in m["shape"].split()]),
                     m["grad"] is not None)
 
@@ -225,9 +227,11 @@ def _drawn(text: str, file: str, declared: Declared) -> Tensor:
     """A parameter: matrices drawn evenly (Glorot and Bengio, 2010), vectors of zeros."""
     shape = tuple([e for e in declared.shape if isinstance(e, int)])
     if len(shape) != len(declared.shape):
-        _fail(text, file, declared.name, f"the extents of the parameter '{declared.name}' are numbers")
+        _fail(text, file, declared.name, f"the extents of the parameter '{declared.name}' are numbers",
+              section="parameters")
     if declared.grad and not is_float(declared.dtype):
-        _fail(text, file, declared.name, f"the parameter '{declared.name}' has no gradient: only floats have")
+        _fail(text, file, declared.name, f"the parameter '{declared.name}' has no gradient: only floats have",
+              section="parameters")
     values = np.zeros(shape) if len(shape) < 2 else random.current().uniform(shape, sqrt(6 / (shape[0] + shape[1])))
     return Tensor(values.astype(numpy_dtype(declared.dtype)), requires_grad=declared.grad)
 

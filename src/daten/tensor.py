@@ -245,6 +245,10 @@ class Tensor:
         return int(self.item())
 
     def __bool__(self) -> bool:
+        trace = ACTIVE.get()
+        if trace is not None and trace.differs(self._ref) and not isinstance(self._ref.node, Constant):
+            raise TypeError(f"{self!r} is true in some calls, and jit runs the function for the first one alone: "
+                            f"np.where(condition, a, b) chooses in each")
         if self._ref.shape and prod(self._ref.shape) != 1:
             raise ValueError(f"{self!r} is neither true nor false: x.any() and x.all() are, and np.where(x, a, b) chooses "
                              f"for each element")

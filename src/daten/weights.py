@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from caten.core.numpy_types import numpy_dtype
+from caten.core.numpy_types import kind_of, numpy_dtype
 from caten.errors import error
 
 # The element types of such files that tensors have; NumPy itself has none for BF16.
@@ -19,7 +19,13 @@ LACKING = "pip install 'caten[models]'"
 
 
 def save(values: Mapping[str, np.ndarray], path: str | Path) -> None:
-    """Write arrays by name. The file that was there stays whole if this fails. OSError as of `open`, for `path`."""
+    """Write arrays by name. The file that was there stays whole if this fails. OSError as of `open`, for `path`;
+    TypeError for what are no arrays of numbers by name, such as a module."""
+    if not isinstance(values, Mapping):
+        raise TypeError(f"save takes arrays by name, as state_dict() gives, not {values!r}")
+    for name, value in values.items():
+        if kind_of(np.asarray(value).dtype) not in "biufc":
+            raise TypeError(f"save: {name} is no array of numbers, but {value!r}")
     library = _library()
     data = library.numpy.save({name: np.asarray(value, order="C") for name, value in values.items()})
     try:

@@ -280,7 +280,7 @@ def test_only_parameters_with_grad_are_trained(tmp_path: Path) -> None:
     (("W1{float grad}[64 128]", "W1{float grad}[64 K]"), "the extents of the parameter 'W1' are numbers"),
     (("W2{float grad}[128 10]", "W2{float grad}[127 10]"), "axis 0 of y is 127, axis 1 of x is 128"), (("epochs = 5", "epoch = 5"), "[train] has no 'epoch'"),
     (("{float}[B 64]", "{flaot}[B 64]"), "there is no element type 'flaot'"), (("[main]", "[main"), "<stdin>:26:6: error: this is no TOML: Expected"),
-    (("outputs =", "output ="), "[main] has no 'output' [E678]"), (("matmul", "matmull"), "hint: did you mean 'matmul'?"),
+    (('Y = "Y{int64}[B]"', 'Y = "Y{int64}[B"'), 'Y = "Y{int64}[B"\n'), (("outputs =", "output ="), "[main] has no 'output' [E678]"), (("matmul", "matmull"), "hint: did you mean 'matmul'?"),
     (("batch = 128", "batch = 0"), "batch in [train] is an integer from 1 on, not 0"), (("batch = 128", "batch = true"), "batch in [train] is an integer"),
     (("lr = 2e-3", 'lr = "x"'), "lr in [train] is a number above 0, not 'x'"), (("lr = 2e-3", "lr = nan"), "lr in [train] is a number above 0, not nan"),
     (('optimizer = "adamw"', 'optimizer = "adamm"'), "error: there is no optimizer 'adamm'"), (('optimizer = "adamw"', 'optimizer = "adam"\nmomentum = 0.9'), "error: adam has no momentum"),

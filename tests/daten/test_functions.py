@@ -65,6 +65,32 @@ def test_gradients_of_functions() -> None:
     np.testing.assert_allclose(second.numpy(), 6 * X)
 
 
+def test_gradients_with_respect_to_structures() -> None:
+    """A dict of parameters has a dict of gradients; other arguments, also by name, stay what they are."""
+    def loss(p: dict[str, Any], x: Tensor, power: int = 2, how: str | None = None) -> Tensor:
+        made = x @ p["layers"][0] * p["scale"]
+        return (made ** power).sum() if how is None else made.sum()
+    found = grad(loss)({"layers": (W, None), "scale": 2.0, "name": "net"}, X, power=3)
+    np.testing.assert_allclose(found["layers"][0].numpy(), 24 * X.T @ (X @ W) ** 2)
+    assert (found["layers"][1], found["name"]) == (None, None)
+    assert found["scale"].item() == pytest.approx(12 * ((X @ W) ** 3).sum(), rel=1e-5)
+    parts = grad(lambda parts: (parts[0] * parts[1].sum()).sum())([Tensor(X), Tensor(W)])
+    np.testing.assert_allclose(parts[1].numpy(), np.full(W.shape, X.sum()))
+    assert grad(lambda x: (x ** 2).sum())([1.0, 2.0]).tolist() == [2.0, 4.0]
+    np.testing.assert_allclose(grad(loss)({"layers": [W], "scale": 1.0}, X, 2, "sum")["layers"][0].numpy(), X.T @ np.ones((3, 2)))
+
+
+@pytest.mark.parametrize(("make", "error", "message"), [
+    (lambda: grad(lambda x: (x * 2).sum())(np.arange(3)), ValueError, r"argument 0 is Tensor\(int64\[3\]\)"),
+    (lambda: grad(lambda x, y: x.sum(), 1)(X, "text"), ValueError, "argument 1 is 'text'"),
+    (lambda: grad(lambda x: x.sum(), (0, 2))(X), IndexError, "no argument 2 among 1 argument by position"),
+    (lambda: grad(lambda x: (x.sum(), x))(X), ValueError, r"returns \(Tensor.*gradients\(loss, parameters\) gives"),
+    (lambda: grad(lambda x: 3.0)(X), ValueError, "returns 3.0, which is no tensor")])
+def test_what_grad_cannot_differentiate_says_so(make: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        make()
+
+
 def test_gradients_of_what_is_no_number_are_refused() -> None:
     x = Tensor(X, requires_grad=True)
     for function, call in (("gradients", lambda: gradients(x * 2, [x])), ("gradients", lambda: grad(lambda x: x * 2)(X)), ("backward", (x * 2).backward)):

@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-from daten import Tensor, apply, jit, nn, optim, random, realization
+from caten.errors import CatenError
+from daten import Tensor, Var, apply, gradients, jit, nn, optim, random, realization
 
 
 @pytest.fixture
@@ -145,3 +146,67 @@ def test_methods_and_what_is_refused() -> None:
     assert jit(lambda x: x + float(np.float32(1)))(Tensor(1.0)).item() == 2                   # after an error, nothing is traced any more
     with pytest.raises(TypeError, match="jit takes tensors, arrays and hashable values"):
         jit(lambda x: x)({1, 2})
+
+
+class Pair(NamedTuple):
+    a: Any
+    b: Any
+
+
+def test_tuples_with_names_keep_them() -> None:
+    swapped = jit(lambda p: Pair(p.b + 1, p.a))
+    for n in (1.0, 5.0):
+        found = swapped(Pair(Tensor([n]), Tensor([2.0])))
+        assert isinstance(found, Pair)
+        assert (found.a.tolist(), found.b.tolist()) == ([3.0], [n])
+
+
+def test_an_index_may_be_a_number_that_differs() -> None:
+    """A cache of keys, to which each call writes at its place."""
+    @jit
+    def written(cache: Tensor, new: Tensor, at: Tensor) -> tuple[Tensor, ...]:
+        cache[:, at] = new
+        return cache, cache[:, at - 1], cache[1, at], cache[[0, 1], at]
+    cache, draw = np.zeros((2, 4, 3)), np.random.default_rng(0)
+    for at in (2, 0, -1):
+        new = draw.standard_normal((2, 3))
+        found = written(cache, new, Tensor(np.int64(at)))
+        cache[:, at] = new
+        for a, b in zip(found, (cache, cache[:, at - 1], cache[1, at], cache[[0, 1], at]), strict=True):
+            np.testing.assert_array_equal(a.numpy(), b)
+    with pytest.raises(CatenError, match=r"E711: .* is outside \[-"):
+        written(cache, new, Tensor(np.int64(4)))
+
+
+def test_gradients_from_before_stay_where_the_function_does_not_touch_them() -> None:
+    p = Tensor([1.0, 2.0], requires_grad=True)
+
+    @jit
+    def leaves_one(x: Tensor) -> None:
+        (p * x).sum().backward()
+    for _ in range(2):                                       # the first failure leaves nothing behind
+        with pytest.raises(ValueError, match="a gradient is left in"):
+            leaves_one(Tensor(1.0))
+        assert p.grad is None
+    (p * p).sum().backward()
+    assert jit(lambda x: (p * x).sum())(2.0).item() == 6.0
+    assert jit(lambda x: gradients((p * x).sum(), [p])[0])(Tensor(3.0)).tolist() == [3.0, 3.0]
+    assert p.grad is not None
+    assert p.grad.tolist() == [2.0, 4.0]
+
+
+def test_a_batch_norm_takes_batches_of_any_size() -> None:
+    """Also of one row, whose variance has no unbiased estimate."""
+    norms = nn.BatchNorm(3), nn.BatchNorm(3)
+    step = jit(lambda x: norms[0](x), dynamic_shapes={"x": {0: Var("n", 1, 64)}})
+    for n in (5, 1, 2, 7):
+        x = np.random.default_rng(n).standard_normal((n, 3)).astype(np.float32)
+        np.testing.assert_allclose(step(x).numpy(), norms[1](Tensor(x)).numpy(), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(norms[0].running_var.numpy(), norms[1].running_var.numpy(), rtol=1e-5)
+
+
+def test_a_condition_that_differs_is_refused_with_what_there_is() -> None:
+    with pytest.raises(TypeError, match=r"by greater\) is true in some calls(.|\n)*np.where"):
+        jit(lambda x: x if x.sum() > 0 else -x)(np.ones(3))
+    with pytest.raises(TypeError, match="jit takes a function, not 3"):
+        jit(3)                                               # type: ignore[call-overload]

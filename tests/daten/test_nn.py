@@ -144,6 +144,16 @@ def test_a_cell_without_a_state_begins_with_zeros() -> None:
         assert {str(t.dtype) for t in (outputs, *last)} == {"bfloat16"}
 
 
+def test_the_state_of_a_gru_cell_may_be_a_tensor() -> None:
+    cell, x, h = nn.GRUCell(4, 5), Tensor(real(1, 4)), Tensor(real(1, 5))
+    (wanted,) = cell(x, (h,))
+    found = cell(x, h)
+    assert found.shape == (1, 5)
+    np.testing.assert_array_equal(found.numpy(), wanted.numpy())
+    with pytest.raises(ValueError, match=r"the state of LSTMCell is 2 tensors, each \[batch, 5\], not 1 tensor"):
+        nn.LSTMCell(4, 5)(x, h)
+
+
 def test_attention_of_several_heads() -> None:
     layer, x = nn.MultiHeadAttention(8, 2, causal=True), real(3, 5, 8)
     q, k, v = np.split(x @ layer.qkv.weight.numpy().T + layer.qkv.bias.numpy(), 3, axis=-1)

@@ -180,3 +180,14 @@ def test_a_parameter_that_is_updated_in_no_grad_stays_one(is_traced: bool) -> No
     total += 1.0                                     # beside it, a new tensor, through which gradients flow
     assert total is not before
     assert before.tolist() == parameters[0].tolist()
+
+
+def test_what_clips_and_steps_cannot_take() -> None:
+    p = Tensor([3.0, 4.0], requires_grad=True)
+    optimizer = optim.SGD([p])
+    for call, error, message in ((lambda: optim.clip_norm([p], -1.0), ValueError, "the greatest norm is a number from 0 on, not -1.0"),
+                                 (lambda: optim.clip_norm(p, 1.0), TypeError, "clip_norm takes a list of tensors"),
+                                 (lambda: optimizer.step(3.0), TypeError, "step takes tensors to compute"),
+                                 (lambda: optim.SGD([{"params": [p]}]), TypeError, "no groups of parameters: make an optimizer for each group")):
+        with pytest.raises(error, match=message):
+            call()

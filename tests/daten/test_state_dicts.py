@@ -31,7 +31,7 @@ def test_modules_and_tensors_are_there_once() -> None:
     assert not net.eval().second.training
 
 
-WRONG = [({"first.bias": None}, "lacks first.bias"), ({"other": np.zeros(1)}, "has no other"), ({"first.bias": np.zeros((4, 5))}, r"shape \(4,\), not \(4, 5\)"),
+WRONG = [({"first.bias": None}, "lacks first.bias"), ({"first.bias": None, "1.bias": np.zeros(4)}, "lacks first.bias, and has 1.bias, which the module has not"), ({"other": np.zeros(1)}, "has no other"), ({"first.bias": np.zeros((4, 5))}, r"shape \(4,\), not \(4, 5\)"),
          ({"first.bias": 1.0}, r"shape \(4,\), not \(\)"), ({"second.bias": np.array(["x"] * 4)}, "of type float32, not <U1"),
          ({"second.bias": np.full(4, 1j)}, "of type float32, not complex128"), ({"second.bias": [None] * 4}, "of type float32, not object")]
 

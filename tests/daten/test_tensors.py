@@ -159,11 +159,36 @@ def test_lists_of_integers_beyond_a_type_are_refused() -> None:
         Tensor([1, 300], dtype="uint8")
 
 
+def test_rows_of_data_are_there_at_once_and_have_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop over batches compiles nothing for each of them; what is computed from them is differentiated."""
+    data = Tensor(X)
+    (data[0:2] * 2).sum().item()
+    monkeypatch.setattr(realization, "known_build", None)
+    for n in (1, 2):
+        assert (data[n:n + 2] * 2).sum().item() == pytest.approx(2 * X[n:n + 2].sum())
+    assert [row.tolist() for row in data] == X.tolist()
+    monkeypatch.undo()
+    np.testing.assert_array_equal(daten.grad(lambda x: (x[1] * x[1, 2]).sum())(X).numpy()[[0, 2]], np.zeros((2, 6)))
+    assert daten.gradcheck(lambda x: x[1] * x[1, 2] + x[-1], [X]) < 1e-6
+    w = Tensor(X, requires_grad=True)
+    (w[1] ** 2).sum().backward()
+    assert w.grad is not None
+    np.testing.assert_array_equal(w.grad.numpy()[1], 2 * X[1])
+
+
+def test_numbers_of_python() -> None:
+    x = Tensor([1.26, 2.0])
+    assert (round(Tensor(2.6)), round(x, 1).tolist(), [t.tolist() for t in divmod(x, 2)]) == (3, pytest.approx([1.3, 2.0]), [[0.0, 1.0], pytest.approx([1.26, 0.0])])
+    assert not x == None and x != None and not x == "text"                # noqa: E711, SIM201
+    with pytest.raises(ValueError, match=r"Tensor\(bool\[2\], by greater\) is neither true nor false: x\.any\(\)"):
+        bool(x > 1.5)
+
+
 def test_what_a_tensor_is_computed_by_has_a_name() -> None:
     x = Tensor(Y)
     whole = Tensor([2]) ** 3
-    assert [repr(t) for t in (x, x[0], whole, (x + 1).detach())] == [
-        "Tensor(float64[4, 6])", "Tensor(float64[6], by getitem)", "Tensor(int64[1], by pow)", "Tensor(float64[4, 6], by detach)"]
+    assert [repr(t) for t in (x, x[:, 0], whole, (x + 1).detach())] == [
+        "Tensor(float64[4, 6])", "Tensor(float64[4], by getitem)", "Tensor(int64[1], by pow)", "Tensor(float64[4, 6], by detach)"]
     x[0] = 1
     assert repr(x) == "Tensor(float64[4, 6], by setitem)"
 

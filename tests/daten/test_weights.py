@@ -94,3 +94,10 @@ def test_links_and_devices_stay_what_they_are(tmp_path: Path) -> None:
     np.testing.assert_array_equal(weights.load(tmp_path / "real")["a"], np.ones(2))
     weights.save({"a": np.ones(2)}, "/dev/null")
     assert not Path("/dev/null").is_file()
+
+
+@pytest.mark.parametrize(("given", "message"), [({"a": np.array(["x"])}, "save: a is no array of numbers"), ([np.ones(2)], "save takes arrays by name")])
+def test_what_no_file_of_weights_has(given: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=message):
+        weights.save(given, tmp_path / "w.safetensors")
+    assert not os.listdir(tmp_path)

@@ -108,10 +108,12 @@ class Module(ABC):
         own = dict(self.named_tensors())
         values = {name: value for name, value in values.items()
                   if name in own or name.rpartition(".")[2] != "num_batches_tracked"}
-        if missing := sorted(own.keys() - values.keys()):
-            raise ValueError(f"the state lacks {', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}")
-        if unknown := sorted(values.keys() - own.keys()):
-            raise ValueError(f"the module has no {', '.join(unknown[:5])}{' …' if len(unknown) > 5 else ''}")
+        missing, unknown = sorted(own.keys() - values.keys()), sorted(values.keys() - own.keys())
+        if missing:
+            raise ValueError(f"the state lacks {_some(missing)}"
+                             f"{f', and has {_some(unknown)}, which the module has not' if unknown else ''}")
+        if unknown:
+            raise ValueError(f"the module has no {_some(unknown)}")
         for name, array in fitting(values, own).items():
             own[name].assign(array)
 
@@ -141,6 +143,10 @@ class Sequential(Module):
         for layer in self.layers:
             x = layer(x)
         return x
+
+
+def _some(names: list[str]) -> str:
+    return f"{', '.join(names[:5])}{' …' if len(names) > 5 else ''}"
 
 
 def _named(value: Any, name: str, seen: set[int]) -> Iterator[tuple[str, Tensor]]:

@@ -84,14 +84,15 @@ class GRUCell(_Cell):
 
     gates = 3
 
-    def forward(self, x: Tensor, state: State | Tensor | None = None) -> State:
-        """x[batch, inputs] and the state (h,), or h itself, which is [batch, width], to the next state (h',). `state`
-        None: zeros."""
+    def forward(self, x: Tensor, state: Any = None) -> Any:
+        """x[batch, inputs] and the state (h,), which is [batch, width], to the next state (h',); or the tensor h to the
+        tensor h'. `state` None: zeros."""
         (h,) = self.before(x, state)
         ours, theirs = self._gates(x, self.weight_ih, self.bias_ih), self._gates(h, self.weight_hh, self.bias_hh)
         reset, update = [apply("sigmoid", a + b) for a, b in zip(ours[:2], theirs[:2], strict=True)]
         new = apply("tanh", ours[2] + reset * theirs[2])
-        return ((1 - update) * new + update * h,)
+        h = (1 - update) * new + update * h
+        return h if isinstance(state, Tensor) else (h,)
 
 
 class _Recurrent(Module):
