@@ -1,7 +1,7 @@
 """Functions of `caten.op` on tensors: nodes of the graph, with gradients, like any other operator."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,8 @@ class _Shapes:
         if not isinstance(value, Tensor):
             return value
         r = value._ref
-        extents = [self._extent(e, n) for e, n in zip(formulas_of(r) or r.shape, r.shape, strict=True)]
+        formulas: Sequence[Any] = formulas_of(r) or r.shape
+        extents = [self._extent(e, n) for e, n in zip(formulas, r.shape, strict=True)]
         dtype = numpy_dtype(r.dtype)
         return np.ndarray(extents, dtype, bytes(dtype.itemsize), strides=(0,) * len(extents))
 

@@ -21,6 +21,7 @@ from caten.diagnostic import Diagnostic
 from caten.errors import CatenError, amount, did_you_mean, error
 from caten.frontend import operator_library
 from caten.frontend.generic_signature import Tensor, for_each_axis, is_value, misfit, of_call, tuples
+from caten.frontend.op import OpProgram
 from caten.frontend.spec_files import SpecText
 from caten.frozen import frozen
 from caten.options import Instance
@@ -278,6 +279,7 @@ def _of_instance(spec: SpecText, name: str, instance: Instance, spelled: str) ->
         instances = (instance,) if instance.arrays or instance.attributes else ()
         own = replace(options(), opt=max(1, options().opt))       # at -O0 loops stay loops: nothing would be fused
         (op,) = loading.loaded([spec], replace(own, instances=instances, only=(name,)))
+        assert isinstance(op, OpProgram)
         program = driver.advance(with_indices_as_arrays(op), "tensor", own)
         assert isinstance(program, TensorProgram)
         return program

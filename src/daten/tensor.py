@@ -250,8 +250,8 @@ class Tensor:
             raise TypeError(f"{self!r} is true in some calls, and jit runs the function for the first one alone: "
                             f"np.where(condition, a, b) chooses in each")
         if self._ref.shape and prod(self._ref.shape) != 1:
-            raise ValueError(f"{self!r} is neither true nor false: x.any() and x.all() are, and np.where(x, a, b) chooses "
-                             f"for each element")
+            raise ValueError(f"{self!r} is neither true nor false: x.any() and x.all() are, and np.where(x, a, b) "
+                             f"chooses for each element")
         return bool(self.item())
 
     def __round__(self, digits: int | None = None) -> Any:
@@ -337,8 +337,8 @@ class Tensor:
     def __le__(self, other: Any) -> Tensor: return one("less_equal", self, other)
     def __gt__(self, other: Any) -> Tensor: return one("greater", self, other)
     def __ge__(self, other: Any) -> Tensor: return one("greater_equal", self, other)
-    def __eq__(self, other: Any) -> Tensor: return _equality("equal", self, other)   # type: ignore[override]
-    def __ne__(self, other: Any) -> Tensor: return _equality("not_equal", self, other)   # type: ignore[override]
+    def __eq__(self, other: Any) -> Any: return _equality("equal", self, other)
+    def __ne__(self, other: Any) -> Any: return _equality("not_equal", self, other)
     def __matmul__(self, other: Any) -> Tensor: return product(self, tensor(other))
     def __rmatmul__(self, other: Any) -> Tensor: return product(tensor(other), self)
     def __neg__(self) -> Tensor: return one("negative", self)

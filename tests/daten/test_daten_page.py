@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import linecache
 import re
 from pathlib import Path
 from typing import Any
@@ -27,10 +28,11 @@ def test_the_listing_on_the_page_is_that_of_the_sample(capsys: pytest.CaptureFix
 
 def test_the_page_shows_what_is_printed() -> None:
     space: dict[str, Any] = {}
-    for code in re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE):
-        out = io.StringIO()
+    for n, code in enumerate(re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)):
+        out, file = io.StringIO(), f"<daten.md {n}>"
+        linecache.cache[file] = len(code), None, code.splitlines(True), file         # as a notebook does: functions have a source
         with contextlib.redirect_stdout(out):
-            exec(code, space)
+            exec(compile(code, file, "exec"), space)
         shown = re.findall(r"print\(.*\)\s+# (.*)$", code, re.MULTILINE)
         printed = out.getvalue().splitlines()
         assert [line for line in printed if line in shown] == shown

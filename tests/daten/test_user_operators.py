@@ -150,3 +150,22 @@ def test_a_python_function_that_changes_a_tensor_is_refused_at_its_parameter() -
         add_to(Tensor([1.0, 2.0]), np.ones(2, np.float32))
     with pytest.raises(TypeError, match="missing a required argument: 'x'"):
         add_to(Tensor([1.0]))
+
+
+def test_a_number_of_an_operator_may_be_computed_and_an_index() -> None:
+    """Its value is known when the graph runs, which checks it then."""
+    pick = operator('''
+[composite]
+name = "Pick"
+inputs = ["x{f64}[N M]", "i{i64}[]", "scale{f64}[]"]
+outputs = ["y{f64}[M]"]
+[implementation]
+lang = "python"
+code = "return x[i] * scale"
+''')
+    x = np.arange(6.0).reshape(3, 2)
+    for i in (1, np.int64(1), Tensor(np.int64(1)), Tensor(np.array([3, -2])).sum()):
+        assert pick(x, i, 2).tolist() == [4.0, 6.0]
+    with pytest.raises(caten.CatenError, match=r"E711: .*index 1 \(= i\) is outside"):
+        pick(x, Tensor(np.array([2, 2])).sum(), 2.0).numpy()
+    assert gradcheck(lambda x: pick(x, Tensor(np.array([3, -2])).sum(), 2.0), [x]) < 1e-6
