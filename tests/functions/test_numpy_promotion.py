@@ -116,3 +116,16 @@ def to_integers(x, k):
 def test_floats_are_no_integers() -> None:
     with pytest.raises(CatenError, match="E310: 'k' is int64, but the value is double"):
         caten.op(to_integers)(np.ones(3), np.arange(3))
+
+
+def products(a, x):
+    """A sum of elements of the other operand is no disjunction of them."""
+    return a @ x, np.dot(a, x), np.tensordot(a, x, 1), np.inner(a, x.T), np.einsum("ij,jk->ik", a, x), np.einsum("ij,jk,ij->ik", a, x, a)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "float32", "bool"])
+def test_products_of_bools_are_bools_if_all_are(dtype: str) -> None:
+    a, x = np.arange(12).reshape(3, 4) % 3 > 0, (np.arange(8).reshape(4, 2) % 5).astype(dtype)
+    for found, wanted in zip(with_gcc(products)(a, x), products(a, x), strict=True):
+        np.testing.assert_array_equal(found, wanted, strict=True)

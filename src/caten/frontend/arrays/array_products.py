@@ -44,7 +44,7 @@ def contract(b: Builder, operands: Sequence[Array], labels: Sequence[Labels], ke
             total = b.typing.apply(product, [total, factor], b.pos)
         return total
 
-    product, monoid = ("and", "or") if operands[0].dtype == "bool" else ("mul", "add")
+    product, monoid = ("and", "or") if all(x.dtype == "bool" for x in operands) else ("mul", "add")
     shape = [extents[label] for label in kept]
     if over:
         return b.reduce(monoid, shape, [extents[label] for label in over], element, what)
