@@ -173,8 +173,9 @@ class GraphExtents:
         found = operator_sizes(template, call.inputs, [self.of(r) for r in call.inputs], self._unite, self._fix)
         self.of_calls[id(call)] = found
         for names in template.windows:
-            narrowest = min([found.sizes[Var(name, "i64")] for name in names], key=self._value_of)
-            if self._is_narrow(narrowest):
+            extents = [found.sizes[v] for v in [Var(name, "i64") for name in names] if v in found.sizes]
+            narrowest = min(extents, key=self._value_of, default=None)
+            if narrowest is not None and len(extents) == len(names) and self._is_narrow(narrowest):
                 self._fix(narrowest)
         for n, shape in enumerate(template.output_shapes):
             self.results[id(call), n] = found.of(shape)

@@ -1,10 +1,12 @@
 """The windows of convolutions are numbers in the program of a graph, with one program for each window."""
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from daten import Tensor, Var, gradients, jit
+from daten import Tensor, Var, gradients, jit, operator
 from daten.assembly import assembled
 from daten.graph_keys import leaves_of
 
@@ -36,6 +38,30 @@ def test_other_extents_stay_sizes() -> None:
     assert numbers(drawn(2, 3, 40).conv1d(drawn(4, 3, 20))) == []              # so wide a window is one
     assert numbers(drawn(3, 4) @ drawn(4, 5)) == []
     assert numbers(drawn(3, 4)[:, None] * drawn(5, 4)) == []
+
+
+FIRST_TAPS = """
+[[composite]]
+name = "first_taps"
+inputs = ["x{f32}[N]", "w{f32}[K]", "n{i64}[]"]
+outputs = ["y{f32}[N]"]
+[composite.implementation]
+lang = "python"
+code = '''
+y = np.zeros(N, x.dtype)
+for i in range(N):
+    for k in range(n):
+        if i + k < N and k < K:
+            y[i] += x[i + k] * w[k]
+return y
+'''
+"""
+
+
+def test_a_window_as_long_as_a_number_says_is_no_size(tmp_path: Path) -> None:
+    spec = tmp_path / "first_taps.toml"
+    spec.write_text(FIRST_TAPS)
+    assert numbers(operator(spec)(drawn(8), drawn(3), 2)) == []
 
 
 @pytest.mark.slow

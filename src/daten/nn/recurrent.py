@@ -44,7 +44,6 @@ class _Cell(Module):
         """The state in front of x[batch, inputs]: zeros, of its type."""
         return self.start(x.shape[0], x.dtype if x.dtype.kind == "float" else self.weight_ih.dtype)
 
-
     def before(self, x: Tensor, state: State | Tensor | None) -> State:
         """The state in front of x[batch, inputs], as it is given; a state of one tensor may be this tensor. ValueError
         for another number of tensors."""
