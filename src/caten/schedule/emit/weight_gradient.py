@@ -6,8 +6,8 @@ from functools import partial
 from ...core.dtypes import is_float
 from ...loop.accesses import conjuncts
 from ...loop.statements import For, If
-from ..analysis.classify import Chain, Contraction
-from ..analysis.loop_queries import trip_count
+from ..analysis.classify import Chain, Contraction, contiguous_loop
+from ..analysis.loop_queries import mentions, trip_count
 from ..draft import Draft
 from ..plans.convolutions import TapByTap, TapsAtOnce
 from ..plans.plan import NotApplicable, PlanContext
@@ -50,18 +50,16 @@ def emit_taps_at_once(draft: Draft, chain: Chain, c: Contraction, plan: TapsAtOn
 def emit_tap_by_tap(draft: Draft, chain: Chain, c: Contraction, plan: TapByTap, context: PlanContext) -> None:
     """Accumulate the results of a panel in scratch memory. Transpose the filters, and the pixels with their halo, drop
     the edge conditions if the sum is the same, and add up tiles of filters × channels for each tap."""
-    dimensions = 1 if plan.lines is None else 2
-    *images, column = c.sums
     channel = next(n for n in reversed(c.columns) if n not in c.moving)
-    taps = c.columns[-dimensions:]
+    moves = _moves(draft, c)[-1 if plan.lines is None else -2:]
+    taps, pixels_of = [tap for _, tap in moves], [n for n, _ in moves]
+    images = [n for n in c.sums if n not in pixels_of]
     outside = (*c.batch, *c.rows[:-1], *[n for n in c.columns if n not in (channel, *taps)])
     channels, j = draft.split_whole(channel, plan.lanes, "min")
     filters, i = draft.split_whole(c.rows[-1], plan.panel_rows, "min")
-    blocks, x = draft.split_whole(column, plan.width, "min")
-    around, inside = [blocks], [x]
-    if plan.lines is not None:
-        lines, y = draft.split_whole(images.pop(), plan.lines, "min")
-        around, inside = [lines, blocks], [y, x]
+    sizes = [plan.width] if plan.lines is None else [plan.lines, plan.width]
+    split = [draft.split_whole(n, size, "min") for n, size in zip(pixels_of, sizes, strict=True)]
+    around, inside = [block for block, _ in split], [inner for _, inner in split]
     draft.take("reorder", *outside, channels, filters, *images, *around, i, *taps, *inside, j)
     results = accumulate(draft, (*images, *around)[0], c.out.buffer, i, *taps, j, how="partial", keep_conditions=True,
                          space="scratch")
@@ -86,11 +84,22 @@ def emit_tap_by_tap(draft: Draft, chain: Chain, c: Contraction, plan: TapByTap, 
     for name in (ii, *[nest.loops[ii] for nest in nests]):
         draft.take("unroll", name)
     for nest in gradient.usual_nests():
-        draft.attempt(partial(_transpose_in_blocks, along=nest.loops[x], lanes=plan.lanes))
+        draft.attempt(partial(_transpose_in_blocks, along=nest.loops[inside[-1]], lanes=plan.lanes))
     for nest in pixels.usual_nests():
         loops = tuple([nest.loops[name] for name in (*inside, lane)])
         if not draft.attempt(partial(_transpose_pixels, loops=loops, lanes=plan.lanes)):
             draft.attempt(partial(vectorize_loop, name=loops[-1], lanes=plan.lanes))
+
+
+def _moves(draft: Draft, c: Contraction) -> list[tuple[str, str]]:
+    """The loops over the lines and columns of images, each with that over the taps along it. The last one is contiguous
+    in memory, if one is."""
+    found = [(n, tap) for n in c.sums for tap in c.moving
+             if any(mentions(i, (n,)) and mentions(i, (tap,)) for i in c.right.index)]
+    if not len({n for n, _ in found}) == len({tap for _, tap in found}) == len(found) == len(c.moving):
+        raise NotApplicable("the taps of weights do not move along one axis of the image each")
+    along = contiguous_loop(draft.program, c.right, c.sums)
+    return sorted(found, key=lambda move: move[0] == along)
 
 
 def _transpose_pixels(draft: Draft, loops: tuple[str, ...], lanes: int) -> None:

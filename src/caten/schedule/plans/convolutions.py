@@ -249,12 +249,12 @@ def taps_at_once(p: Product, context: PlanContext) -> Version:
 
 def tap_by_tap(p: Product, context: PlanContext) -> Version:
     """For gradients of weights with enough channels for the lanes of a vector, however long the lines of images are."""
-    channels, dimensions, lanes = _channels(p), 2 if p.is_2d else 1, context.lanes([p.dtype])
-    if not _is_of_images(p) or channels is None or p.columns[-dimensions:] != p.moving[-dimensions:]:
+    channels, lanes = _channels(p), context.lanes([p.dtype])
+    if not _is_of_images(p) or channels is None or p.columns[-1] not in p.moving:
         raise NotApplicable("it is no gradient of weights, or they have no channels, or these are in lanes as they are")
-    rows = _weight_rows(p, context)
-    plan = TapByTap(rows, lanes, max(1, FILTERS // rows) * rows, BLOCK_LINES if p.is_2d else None,
-                    BLOCK_WIDTH if p.is_2d else BLOCK_LINES * BLOCK_WIDTH)
+    rows, lines, width = _weight_rows(p, context), BLOCK_LINES, BLOCK_WIDTH
+    plan = TapByTap(rows, lanes, max(1, FILTERS // rows) * rows, *((lines, width) if len(p.moving) > 1 else
+                                                                  (None, lines * width)))
     return version_if(plan, at_least(channels, lanes * FULL_TILE // 100), "t", "there are few channels")
 
 
