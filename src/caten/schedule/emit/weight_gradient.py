@@ -1,4 +1,4 @@
-"""Steps of the gradient of a convolution's weights with lanes along the lines of images."""
+"""Steps of the gradient of a convolution's weights: lanes lie along the lines of images, or are channels."""
 from __future__ import annotations
 
 from functools import partial

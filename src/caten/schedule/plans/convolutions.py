@@ -25,7 +25,7 @@ from .product import ROWS, VECTORS, Product, area_at_most, at_least, at_most, ex
 
 WIDTH = Parameter("convolution.width", (4, 8, 16), 8, what="pixels of an image line in a tile of several lines")
 NARROW_TILES = 4                # an image is small if a line is shorter than so many register tiles
-FILTERS = 64                    # of a panel if threads share the filters of a convolution
+FILTERS = 64                    # of a panel if threads share the filters of a convolution, and of weights
 FEW_PIXELS = 1024               # most pixels of such a convolution
 DEEPER = 2                      # times the depth of the sum: tiles across edges of the image are added slowly
 MANY_CHANNELS = 12              # fewest for sums that are so long that the results may be transposed
