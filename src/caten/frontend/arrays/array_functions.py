@@ -41,7 +41,7 @@ from .elementwise_functions import (
     truth,
     viewed,
 )
-from .handles import Array, Operand, constant_of, dtype_of, is_whole, owned, product_of, shape_of, size_term
+from .handles import ONE, Array, Operand, constant_of, dtype_of, is_whole, owned, product_of, shape_of, size_term
 from .python_builtins import ndindex
 from .size_functions import also_of_sizes
 from .type_limits import finfo, iinfo
@@ -131,9 +131,19 @@ def _mean(b: Builder, x: Array, axis: Any, dtype: str | None, keepdims: bool, wh
     if dtype is None and DTYPES[x.dtype].kind in ("int", "uint", "bool"):
         dtype = "f64"
     total = _total(b, "add", x, axis, dtype, keepdims, None, where)
-    held = views.broadcast_to(b, b.array(where), x.shape)
-    count = array_reductions.total(b, "add", held, axis, None, keepdims)
-    return apply(b, "div", total, converted(b, dtype_of(total), count))
+    return apply(b, "div", total, converted(b, dtype_of(total), _count(b, where, x, axis, keepdims)))
+
+
+def _count(b: Builder, where: Any, x: Array, axis: Any, keepdims: bool) -> Operand:
+    """At how many elements of x along axes a condition holds. Where it is one for all along another axis, so is the
+    number."""
+    held = b.array(truth(b, where))
+    b.broadcast(held.shape, x.shape)
+    held = views.expand_dims(b, held, tuple(range(x.rank - held.rank))) if held.rank < x.rank else held
+    axes = axes_of(b, axis, x.rank)
+    times = product_of([x.shape[n] for n in axes if held.shape[n] is ONE])
+    count = array_reductions.total(b, "add", held, axes, None, keepdims)
+    return apply(b, "mul", count, size_term(times, b.pos)) if constant_of(times) != 1 else count
 
 
 def _var(b: Builder, x: Array, axis: Any, dtype: str | None, ddof: int, keepdims: bool, where: Any,
@@ -145,12 +155,10 @@ def _var(b: Builder, x: Array, axis: Any, dtype: str | None, ddof: int, keepdims
         return array_reductions.var(b, x, axis, dtype, ddof, keepdims, center)
     if dtype is not None or DTYPES[x.dtype].kind in ("int", "uint", "bool"):
         x = b.array(converted(b, dtype or "f64", x))
-    held = views.broadcast_to(b, b.array(where), x.shape)
-    difference = apply(b, "sub", x, _mean(b, x, axis, None, True, held) if center is None else center)
-    squares = _selected(b, array_reductions.square_of(b, difference), held, _number(b, 0))
-    count = array_reductions.total(b, "add", held, axis, None, keepdims)
+    difference = apply(b, "sub", x, _mean(b, x, axis, None, True, where) if center is None else center)
+    squares = _selected(b, array_reductions.square_of(b, difference), where, _number(b, 0))
     return apply(b, "div", array_reductions.reduced(b, "add", squares, axis, keepdims), converted(
-        b, squares.dtype, array_reductions.freedom(b, count, ddof)))
+        b, squares.dtype, array_reductions.freedom(b, _count(b, where, x, axis, keepdims), ddof)))
 
 
 def _std(b: Builder, *given: Any) -> Operand:

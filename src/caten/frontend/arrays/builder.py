@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import NoReturn
 
 from ...core.dtypes import computed, is_integer, is_short
@@ -23,7 +23,8 @@ MAX_INLINE = 24                # nodes of a scalar expression that its users rep
 class Builder:
     """`table`: the values so far. `positions`: where each was first made, by name. `check`: allots the row of a
     run-time check, from its message and position. `rows`: those of the checks so far, by array, axis and array of
-    indices. `pos`: the offset in the body of the operation that is being made."""
+    indices. `counts`: the values that are numbers of what a mask selects, which are numbers of Python. `pos`: the
+    offset in the body of the operation that is being made."""
 
     table: ValueTable
     typing: Typing
@@ -33,6 +34,7 @@ class Builder:
     rows: dict[tuple[str, int, str], int]
     lang: str = "python"
     pos: int = 0
+    counts: set[str] = field(default_factory=set)
 
     def at(self, pos: int) -> Builder:
         """The same for an operation at another position."""

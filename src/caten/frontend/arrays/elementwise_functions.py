@@ -161,7 +161,7 @@ def numbers_as_floats(b: Builder, operands: tuple[Operand, ...]) -> tuple[Operan
     def taken(x: Operand) -> Operand:
         if is_complex_constant(x):
             return converted(b, whole(part(dtype)) or "c128", x)
-        return converted(b, dtype, x) if isinstance(x, Term) and is_number_of_python(x) else x
+        return converted(b, dtype, x) if isinstance(x, Term) and is_number_of_python(x, b.counts) else x
     return tuple([taken(x) for x in operands])
 
 

@@ -61,15 +61,27 @@ class Unset:
 
 @frozen
 class Selected:
-    """The elements of an array where a mask of its shape is true. How many there are is not known before the call."""
+    """The elements, or rows, of an array where a mask of some of its axes is true; `axis` is the first of these. In
+    NumPy they have one axis in the place of those of the mask. How many there are is not known before the call."""
 
     array: Array
     mask: Array
+    axis: int = 0
     described: ClassVar[str] = "the elements that a mask selects"
 
     @property
     def dtype(self) -> str:
         return self.array.dtype
+
+    @property
+    def rank(self) -> int:
+        """How many axes there are in NumPy."""
+        return self.array.rank - self.mask.rank + 1
+
+    @property
+    def after(self) -> int:
+        """How many axes follow that of what is selected."""
+        return self.rank - 1 - self.axis
 
 
 def owned(operand: AnyOperand) -> AnyOperand:

@@ -39,7 +39,7 @@ def operator_of(composites: Composites, path: str, name: str | None) -> NumpyOpe
         return None
     if own in OTHERS and path not in ADAPTED:
         return operator
-    if _function(path) is None:                             # in the array API standard, or in a later NumPy
+    if function_at(path) is None:                             # in the array API standard, or in a later NumPy
         return operator if name is not None else None
     return NumpyOperator(path, operator)
 
@@ -114,7 +114,7 @@ def _of_one_type(b: Builder, operator: CalledComposite, path: str, arrays: Seque
     for name, value in zip(operator.inputs, arrays, strict=True):
         if (word := words.get(name)) and isinstance(value, Array):
             kinds[word] = b.typing.join_kinds(kinds.get(word, value.dtype), value.dtype, b.pos, f"np.{operator.name}")
-    of_elements = type(_function(path)).__name__ == "ufunc"
+    of_elements = type(function_at(path)).__name__ == "ufunc"
     for word, dtype in kinds.items():
         if word.lower() in ("floating", "inexact") and DTYPES[dtype].kind in ("int", "uint", "bool"):
             kinds[word] = FLOAT_OF.get(dtype, "f64") if of_elements else "f64"
@@ -146,7 +146,7 @@ def _bound(callee: NumpyOperator, args: Sequence[Any], keywords: Mapping[str, An
             raise Unknown from None
     if path in ("sort", "argsort"):                         # they are stable, whatever is asked for
         args, keywords = args[:2], {n: v for n, v in keywords.items() if n not in ("kind", "stable")}
-    function = _function("convolve" if path == "correlate" else path)
+    function = function_at("convolve" if path == "correlate" else path)
     return bind(function, operator.inputs, [name for name, _ in operator.attributes], args, keywords)
 
 
@@ -182,7 +182,7 @@ ADAPTED: dict[str, Callable[..., BoundCall]] = {"searchsorted": _searchsorted,
                                                 **{f"fft.{name}": _shifted for name in ("fftshift", "ifftshift")}}
 
 
-def _function(path: str) -> Any:
+def function_at(path: str) -> Any:
     """What NumPy has at a path: `linalg.cond`. None if it has nothing to call."""
     import numpy as found
 

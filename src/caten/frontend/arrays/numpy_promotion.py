@@ -6,7 +6,7 @@ as a number is one of Python, and takes the type of the floats that it meets.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import cache
 
 from ...core.dtypes import DTYPES, computed, is_complex, is_float
@@ -60,11 +60,15 @@ class NumpyTyping(Typing):
         return self.settle_wide(term, dtype, what)
 
 
-def is_number_of_python(term: Term) -> bool:
-    """Is it an integer that no element of an array decides: of sizes and of numbers that the caller gives?"""
-    return isinstance(term, Value) and term.expr is not None and term.kind in DTYPES and DTYPES[term.kind].kind in (
-        "int", "uint") and not any(isinstance(n, Read) and n.index for n in term.expr.unique()) and any(
-        isinstance(n, Var) for n in term.expr.unique())
+def is_number_of_python(term: Term, counts: Container[str] = ()) -> bool:
+    """Is it an integer that no element of an array decides: of sizes, of numbers that the caller gives, and of the
+    values `counts`?"""
+    if not isinstance(term, Value) or term.expr is None or term.kind not in DTYPES or DTYPES[term.kind].kind not in (
+            "int", "uint"):
+        return False
+    nodes = [*term.expr.unique()]
+    return not any(isinstance(n, Read) and n.index for n in nodes) and any(
+        isinstance(n, Var) or (isinstance(n, Read) and n.buffer in counts) for n in nodes)
 
 
 def is_complex_constant(x: object) -> bool:

@@ -13,7 +13,7 @@ from .array_reductions import reduced, total
 from .builder import Builder
 from .elementwise_functions import apply, converted, number_of, round_to, term_of
 from .handles import ZERO, Array, Selected, Unset, constant_of, dtype_of, size_term
-from .masked_elements import count
+from .masked_elements import length
 
 LONGEST = 50_000               # of a range that is unrolled
 
@@ -54,7 +54,7 @@ def _len(b: Builder, args: list[Any]) -> Any:
         case [tuple() | list() | str() | range() as x]:
             return len(x)
         case [Selected() as x]:
-            return count(b, x)
+            return length(b, x)
     _refuse(b, "len", "an array or a list", args)
 
 

@@ -15,7 +15,7 @@ from ...core.expr import Op
 from ...errors import amount, did_you_mean, near_function
 from ...frozen import frozen
 from ..typing import Term, Value
-from . import array_products, masked_elements
+from . import array_products, masked_elements, masked_reductions
 from .argument_binding import TYPE_WORDS, ElementType, Function, as_array, call, described, refuse_selected, unset
 from .array_functions import (
     ATTRIBUTES,
@@ -36,7 +36,7 @@ from .called_composites import CalledComposite, call_composite
 from .composed_functions import COMPOSED
 from .elementwise_functions import apply, choose, converted, number_of, term_of
 from .handles import Array, Operand, Selected, Unset, constant_of
-from .masked_elements import any_selected, lifted
+from .masked_elements import any_selected, lifted, mask_in, selected, subscripted
 from .numpy_calls import NumpyOperator, call_numpy, operator_of
 from .python_builtins import BUILTINS, Builtin
 from .python_source import PythonSource
@@ -198,8 +198,8 @@ class PythonExpressions:
             owner = Array(owner.name, owner.dtype, owner.shape)
         if isinstance(owner, Unset):
             unset(self.at(node), owner)
-        if isinstance(owner, Selected) and node.attr == "size":
-            return masked_elements.count(self.at(node), owner)
+        if isinstance(owner, Selected) and node.attr in masked_elements.ATTRIBUTES:
+            return masked_elements.ATTRIBUTES[node.attr](self.at(node), owner)
         if isinstance(owner, Selected) and node.attr in METHODS:
             return Method(METHODS[node.attr], owner)
         if isinstance(owner, Array | Term | int | float) and node.attr in (*ATTRIBUTES, *METHODS):
@@ -290,7 +290,9 @@ class PythonExpressions:
         """The value of `left op right`."""
         b = self.at(node)
         if any_selected(left, right) and isinstance(op, ast.MatMult):
-            refuse_selected(b)
+            return masked_reductions.product(b, *[
+                side if isinstance(side, Selected) else b.array(self.as_operand(at, side))
+                for side, at in ((left, at_left), (right, at_right))])
         if any_selected(left, right):
             return lifted(b, lambda x, y: self.combine(node, op, x, y, at_left, at_right), left, right)
         if isinstance(left, tuple | list) and isinstance(right, type(left)) and isinstance(op, ast.Add):
@@ -431,15 +433,16 @@ class PythonExpressions:
             return self._of_list(node, owner, self.eval(node.slice))
         if isinstance(owner, Unset):
             unset(self.at(node), owner)
+        if isinstance(owner, Selected):
+            return subscripted(self.at(node.slice), owner, self.eval(node.slice))
         if isinstance(owner, Value) and owner.kind in DTYPES:
             owner = self.at(node).array(owner)              # an array without axes
         if not isinstance(owner, Array):
             self.fail(node, "E311", f"{described(owner)} has no elements" if not isinstance(owner, Term)
                       else "a number has no elements")
         at = self.eval(node.slice)
-        if isinstance(at, Array) and at.dtype == "bool" and at.rank == owner.rank:
-            self.at(node.slice).same_shape(at.shape, owner.shape, "this mask")
-            return Selected(owner, at)
+        if mask_in(at) is not None:
+            return selected(self.at(node.slice), owner, at)
         return select(self.at(node.slice), owner, at)
 
     def _of_list(self, node: ast.Subscript, owner: Any, at: Any) -> Any:
@@ -487,9 +490,13 @@ class PythonExpressions:
             case Function(name=name) if name == f"np.{PIECEWISE}":
                 return call(b, function, *self._applied(node, args, keywords))
             case Function() if any_selected(*args, *keywords.values()):
-                return masked_elements.called(b, function, args, keywords)
+                return masked_reductions.called(b, function, args, keywords)
             case Function():
                 return call(b, function, args, keywords)
+            case NumpyOperator() if any_selected(*args, *keywords.values()):
+                return masked_reductions.called(b, function, args, keywords)
+            case Builtin(name=name) if name in masked_reductions.OF_PYTHON and any_selected(*args):
+                return masked_reductions.called(b, masked_reductions.OF_PYTHON[name], args, keywords)
             case Builtin():
                 return function.make(b, args, keywords)
             case CalledComposite():

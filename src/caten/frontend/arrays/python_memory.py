@@ -9,13 +9,14 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ...core.node import Node
 from ...tensor.values import Read
 from ..typing import WEAK_FLOAT, WEAK_INT, Term, Value
-from .argument_binding import described, unset
+from .argument_binding import described, refuse_selected, unset
 from .array_scope import ArrayScope, arrays_in
 from .builder import Builder
 from .elementwise_functions import apply, term_of
@@ -23,6 +24,8 @@ from .generators import generator_of, loop_of
 from .handles import Array, Operand, Selected, Unset, dtype_of
 from .loop_expressions import LoopExpressions, Variable
 from .loop_statements import LoopStatements
+from .masked_elements import mask_in
+from .numpy_promotion import is_number_of_python
 from .python_expressions import UserFunction
 from .python_source import PythonSource
 from .python_statements import (
@@ -33,8 +36,7 @@ from .python_statements import (
     parts_for,
 )
 from .selection import select
-from .slice_assignment import assign
-from .subscripts import Masked, items_of
+from .slice_assignment import store_of_mask
 
 MOST_STATEMENTS = 4096                # whose names are kept: a body is read several times
 ACCUMULATIONS: dict[type[ast.operator], tuple[str, bool]] = {      # the monoid; is the operand negated?
@@ -201,6 +203,8 @@ class PythonMemory(PythonStatements):
             expr = Read(name, (), b.typing.storage(value.kind))
             if b.is_never_negative(b.typing.default(value)):
                 b.sizes.never_negative.add(expr)
+            if is_number_of_python(value, b.counts):
+                b.counts.add(name)
             return Value(value.kind, b.pos, expr=expr)
         return self.in_memory(b, "held", value) if isinstance(value, Array) else value
 
@@ -215,7 +219,8 @@ class PythonMemory(PythonStatements):
             value[:] = kept                                              # it may have other names
             return value
         if isinstance(value, Selected):                                  # a copy, as in NumPy
-            return Selected(self.in_memory(b, "held", value.array), self.in_memory(b, "held", value.mask))
+            return replace(value, array=self.in_memory(b, "held", value.array),
+                           mask=self.in_memory(b, "held", value.mask))
         if isinstance(value, Array) and value.rank and not value.copied and (
                 value.root.name in self.made.memory and not self.changes(value)):
             return value                                                 # a view shares its elements
@@ -352,11 +357,11 @@ class PythonMemory(PythonStatements):
                                                ex.as_operand(written, each), at=ex.at(written)))
             return
         given = value if isinstance(value, Selected) else ex.as_operand(written, value)
-        if isinstance(given, Selected) or any(isinstance(item, Masked) for item in items_of(
-                ex.at(target.slice), old, at)):
-            new = self.made.store(b, old, assign(b, old, at, given), at=ex.at(written))
-        else:
-            new = self.made.store(b, select(ex.at(target.slice), old, at), given, at=ex.at(written))
+        if mask_in(at) is not None:
+            at, given = store_of_mask(b, old, at, given)
+        elif isinstance(given, Selected):
+            refuse_selected(b)
+        new = self.made.store(b, select(ex.at(target.slice), old, at), given, at=ex.at(written))
         self.stored(b, new)
 
     def stored(self, b: Builder, name: str) -> None:

@@ -16,6 +16,7 @@ from .builder import Builder
 from .elementwise_functions import term_of
 from .generators import generator_of
 from .handles import Array, NeedsLoops, Selected, Unset, constant_of
+from .masked_elements import mask_in
 from .python_builtins import AllIndices, UnknownRange
 from .python_expressions import PythonExpressions, UserFunction
 from .python_iteration import ITERATORS, call_of
@@ -204,7 +205,8 @@ class PythonStatements:
                 old = Array(changed.name, changed.dtype, changed.shape)
             self.scope.values[name] = old
             return
-        if any(isinstance(i, Gathered | Listed) for i in items_of(b, Array(old.name, old.dtype, old.shape), at)):
+        if mask_in(at) is None and any(isinstance(i, Gathered | Listed) for i in items_of(
+                b, Array(old.name, old.dtype, old.shape), at)):
             raise NeedsLoops(target)                       # of equal indices the last one counts: an order
         operand = value if isinstance(value, Selected) else self.expressions.as_operand(written, value)
         self.scope.values[name] = assign(b, old, at, operand)

@@ -94,7 +94,7 @@ def inside(b: Builder, indices: Any, extent: Expr, mode: str, what: str, extents
     return apply(b, "max", apply(b, "min", converted(b, "i64", given), last), size_term(ZERO, b.pos))
 
 
-def _stand_together(written: Any) -> bool:
+def stand_together(written: Any) -> bool:
     """Does nothing stand between the first and the last index that is no slice? `...` does, also for no axes."""
     parts = written if isinstance(written, tuple) else (written,)
     found = [n for n, part in enumerate(parts) if not (part is None or part is Ellipsis or isinstance(part, slice))]
@@ -105,7 +105,7 @@ def gathered(b: Builder, x: Array, items: list[Item], written: Any,
              ) -> tuple[list[Expr], Callable[[Indices], list[Expr]]]:
     """The shape of the elements that arrays of integers name, and the index of each. The arrays are broadcast together.
     Their axes stand in the place of the indexed ones if those are adjacent, else in front (as in numpy)."""
-    adjacent = _stand_together(written)
+    adjacent = stand_together(written)
     by_array = [n for n, item in enumerate(items) if isinstance(item, Gathered | Listed | At)]
     common = b.broadcast(*[_own_shape(items[n]) for n in by_array])
     front = [item for n, item in enumerate(items) if adjacent and n < by_array[0]]

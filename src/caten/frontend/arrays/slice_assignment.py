@@ -10,18 +10,18 @@ from ...loop.affine import canonical
 from .argument_binding import refuse_selected
 from .builder import Builder
 from .elementwise_functions import term_of
-from .handles import ONE, ZERO, Array, Indices, Operand, Selected, Unset, shape_of, spelled
-from .masked_elements import check_mask
-from .selection import pieces
-from .subscripts import At, Gathered, Item, Listed, Masked, New, Range, items_of
+from .handles import ONE, ZERO, Array, Indices, Operand, Selected, Unset, is_one, shape_of, spelled
+from .masked_elements import beside, check_mask, mask_in, spread_mask, whole_at_mask
+from .selection import pieces, select, stand_together
+from .subscripts import At, Gathered, Item, Listed, New, Range, items_of
 
 
 def assign(b: Builder, old: Array | Unset, written: Any, value: Operand | Selected) -> Array:
     """The array after `old[written] = value`. An output that is not set yet holds 0."""
     target = Array(old.name, old.dtype, old.shape)
+    if mask_in(written) is not None:
+        return assign(b, old, *store_of_mask(b, old, written, value))
     items = items_of(b, target, written)
-    if any(isinstance(item, Masked) for item in items):
-        return _masked(b, old, items, value)
     if isinstance(value, Selected):
         refuse_selected(b)
     for item in items:
@@ -94,28 +94,29 @@ def _is_in(b: Builder, item: Range, at: Expr, extent: Expr) -> Expr:
     return reduce(lambda x, y: Op("and", (x, y)), conds)
 
 
-def _masked(b: Builder, old: Array | Unset, items: Sequence[Item], value: Operand | Selected) -> Array:
-    """`Z[mask] = number`, `Z[mask] = x[mask]`: a choice for each element."""
-    mask = items[0]
-    if not isinstance(mask, Masked) or any(not _is_whole(item, extent) for item, extent in
-                                           zip(items[1:], old.shape[mask.mask.rank:], strict=False)):
-        b.fail("E328", "a mask stands alone in an index")
+def store_of_mask(b: Builder, old: Array | Unset, written: Any, value: Operand | Selected) -> tuple[Any, Array]:
+    """`old[written] = value` with a mask in the index, as a store to whole axes: the index without the mask, and the
+    new elements there. What is not selected stays."""
+    if isinstance(old, Unset):
+        old = b.compute(old.shape, lambda _: number(0, old.dtype))
+    mask, parts, axis = whole_at_mask(b, old, written)
+    place = Selected(select(b, old, parts), mask, axis)
     if isinstance(value, Selected):
-        check_mask(b, mask.mask, value.mask)
-        new = value.array
-        return b.compute(old.shape, lambda i: Op("where", (
-            mask.mask.at(i), b.typing.stored(b.broadcast_term(new, i, old.shape), old.dtype, f"'{old.name}'"),
-            _element(old, i))))
-    if shape_of(value):
-        b.fail("E328", f"a value of the shape {spelled(shape_of(value))} cannot be spread over the elements of a mask",
+        check_mask(b, mask, value.mask)
+    given = value.array.shape if isinstance(value, Selected) else shape_of(value)
+    if given and not stand_together(written):
+        b.fail("E328", "an integer that stands apart from a mask puts the axis of the mask in front",
+               "store numbers, or name the part first: row = Z[0]; row[:, mask] = …")
+    if not isinstance(value, Selected) and len(given) > place.after and not is_one(given[-1 - place.after]):
+        b.fail("E328", f"a value of the shape {spelled(given)} cannot be spread over the elements of a mask",
                "Z = np.where(mask, values, Z) takes those of the same place")
-    b.same_shape(mask.mask.shape, old.shape[:mask.mask.rank], f"'{old.name}'")
+    new, condition, shape = beside(b, value, place), spread_mask(b, place), place.array.shape
+    fits(b, shape, shape_of(new))
 
     def element(i: Indices) -> Expr:
-        new = b.typing.stored(b.term(value, ()), old.dtype, f"'{old.name}'")
-        return Op("where", (mask.mask.at(i[:mask.mask.rank]), new, _element(old, i)))
-
-    return b.compute(old.shape, element)
+        stored = b.typing.stored(b.broadcast_term(new, i, shape), old.dtype, f"'{old.name}'")
+        return Op("where", (b.typing.default(b.broadcast_term(condition, i, shape)), stored, place.array.at(i)))
+    return parts, b.compute(shape, element)
 
 
 def filled(b: Builder, old: Array | Unset, value: Any) -> Array:
@@ -124,5 +125,3 @@ def filled(b: Builder, old: Array | Unset, value: Any) -> Array:
     if operand is None:
         b.fail("E322", "an array holds numbers")
     return assign(b, old, Ellipsis, operand)
-
-
