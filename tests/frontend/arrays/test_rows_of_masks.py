@@ -1,4 +1,4 @@
-"""Rows that a mask selects, `X[labels == k].mean(axis=0)`: what NumPy computes, and what is refused."""
+"""Rows that a mask selects, `X[labels == k].mean(axis=0)`: what NumPy computes."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import caten
-from caten.errors import CatenError
 
 RNG = np.random.default_rng(3)
 X = RNG.standard_normal((9, 4)).astype(np.float32)

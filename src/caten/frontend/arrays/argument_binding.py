@@ -128,7 +128,7 @@ def _converted(b: Builder, parameter: Parameter, value: Any, name: str) -> Any:
     if found is None:
         if isinstance(value, Unset):
             unset(b, value)
-        if isinstance(value, Selected):
+        if any(isinstance(each, Selected) for each in (value if isinstance(value, tuple | list) else [value])):
             refuse_selected(b)
         b.fail("E322", f"the argument '{parameter.name}' of {name} is {wanted}, not {_unfit(b, parameter.kind, value)}",
                "it must be known when the body is compiled" if isinstance(value, Array | Term) and parameter.kind not in

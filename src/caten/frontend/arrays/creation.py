@@ -71,7 +71,7 @@ def arange(b: Builder, start: Operand, stop: Operand, step: Operand, dtype: str 
                                                                                         stop.kind} == {WEAK_INT}:
         low, high = b.typing.default(start), b.typing.default(stop)
         length = canonical(high - low if by > 0 else low - high)
-        count = ceiling_quotient(length, abs(by)) if b.sizes.demand(length >= ZERO, b.pos) else ZERO
+        count = ceiling_quotient(length, index(abs(by))) if b.sizes.demand(length >= ZERO, b.pos) else ZERO
     else:
         b.fail("E326", "the bounds of np.arange are numbers and sizes that are known at entry")
 

@@ -96,7 +96,7 @@ def in_every_iteration(cond: Expr, around: Sequence[tuple[For, Context] | None])
         if not is_rising and not outside.proves(expression(slope) <= 0):
             return None
         length = canonical(loop.hi - loop.lo if step > 0 else loop.lo - loop.hi)
-        last = canonical(loop.lo + (ceiling_quotient(length, abs(step)) - 1) * step)
+        last = canonical(loop.lo + (ceiling_quotient(length, index(abs(step))) - 1) * step)
         least = canonical(rest + expression(slope) * (loop.lo if is_rising == (step > 0) else last))
         cond = least >= 0 if cond.fn in ("le", "ge") else least > 0
         if outside.proves(cond):

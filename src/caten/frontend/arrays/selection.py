@@ -43,7 +43,7 @@ def select(b: Builder, x: Array, written: Any) -> Array:
         for item in items:
             if isinstance(item, New):
                 next(at)
-            else:
+            elif isinstance(item, At | Range):
                 found.append(item.index if isinstance(item, At) else moved(item, next(at)))
         return found
 
@@ -62,9 +62,10 @@ def _may_be_outside(b: Builder, at: Expr, extent: Expr) -> bool:
         b.sizes.proves(at >= ZERO) and b.sizes.proves(at < extent))
 
 
-def moved(item: Any, at: Expr) -> Expr:
+def moved(item: Range, at: Expr) -> Expr:
     """The index of element `at` of a range."""
-    return at if item.step == 1 and item.start is ZERO else item.start + at * item.step
+    start, distance = item.start, at if item.step is ONE else at * item.step
+    return start - distance if item.is_down else at if distance is at and start is ZERO else start + distance
 
 
 def take(b: Builder, x: Array, indices: Any, axis: Any, mode: str) -> Array:

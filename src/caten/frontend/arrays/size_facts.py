@@ -3,13 +3,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...core.expr import Expr, Op
+from ...core.expr import Expr, Op, index
 from ...core.node import Node
 from ...loop.affine import Linear, canonical, constant, expression, linear
 from ...loop.context import Context
 from ...loop.statements import For
 from ...tensor.values import TensorProgram
-from .handles import ZERO
 
 
 class SizeFacts:
@@ -65,6 +64,6 @@ def divided(form: Linear, by: Linear) -> tuple[Linear, Linear]:
     return whole, rest
 
 
-def ceiling_quotient(expr: Expr, by: int) -> Expr:
-    """ceil(expr / by) for a positive number."""
-    return canonical(expr) if by == 1 else floor_quotient(canonical(expr + (by - 1)), ZERO + by)
+def ceiling_quotient(expr: Expr, by: Expr) -> Expr:
+    """ceil(expr / by) for a positive divisor."""
+    return canonical(expr) if canonical(by) is index(1) else floor_quotient(canonical(expr + by - 1), by)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
-from ...core.expr import Expr, Op, index, number
+from ...core.expr import Expr, Op, number
 from ...loop.affine import canonical
 from .argument_binding import refuse_selected
 from .builder import Builder
@@ -58,13 +58,14 @@ def _element(old: Array | Unset, i: Indices) -> Expr:
 
 
 def _is_whole(item: Item, extent: Expr) -> bool:
-    return isinstance(item, Range) and item.start is ZERO and item.step == 1 and item.count is extent
+    return isinstance(item, Range) and item.start is ZERO and not item.is_down and (
+        item.step is ONE and item.count is extent)
 
 
 def _position(item: Range, at: Expr) -> Expr:
     """Which element of the range is element `at` of the axis."""
-    distance = canonical(at - item.start if item.step > 0 else item.start - at)
-    return distance if abs(item.step) == 1 else Op("floordiv", (distance, index(abs(item.step))))
+    distance = canonical(item.start - at if item.is_down else at - item.start)
+    return distance if item.step is ONE else Op("floordiv", (distance, item.step))
 
 
 def _chosen(b: Builder, old: Expr, new: Expr, items: Sequence[Item], i: Indices, shape: Sequence[Expr]) -> Expr:
@@ -72,8 +73,8 @@ def _chosen(b: Builder, old: Expr, new: Expr, items: Sequence[Item], i: Indices,
     for item, at, extent in reversed(list(zip(items, i, shape, strict=True))):
         if isinstance(item, At):
             new = pieces(at, [(old, item.index), (new, canonical(item.index + 1)), (old, extent)])
-        elif isinstance(item, Range) and abs(item.step) == 1:
-            first = item.start if item.step > 0 else canonical(item.start - item.count + 1)
+        elif isinstance(item, Range) and item.step is ONE:
+            first = canonical(item.start - item.count + 1) if item.is_down else item.start
             new = pieces(at, [(old, first), (new, canonical(first + item.count)), (old, extent)])
         elif isinstance(item, Range):
             new = Op("where", (_is_in(b, item, at, extent), new, old))
@@ -82,15 +83,14 @@ def _chosen(b: Builder, old: Expr, new: Expr, items: Sequence[Item], i: Indices,
 
 def _is_in(b: Builder, item: Range, at: Expr, extent: Expr) -> Expr:
     """Is element `at` of the axis one of the range? What follows from the axis is left out."""
-    step = abs(item.step)
-    distance = canonical(at - item.start if item.step > 0 else item.start - at)
-    below = canonical(item.count * step)
-    room = canonical(extent - item.start if item.step > 0 else item.start + 1)      # from the start to the last element
-    first = ZERO if item.step > 0 else canonical(extent - 1)
+    distance = canonical(item.start - at if item.is_down else at - item.start)
+    below = canonical(item.count * item.step)
+    room = canonical(item.start + 1 if item.is_down else extent - item.start)       # from the start to the last element
+    first = canonical(extent - 1) if item.is_down else ZERO
     conds: list[Expr] = [] if item.start is first else [Op("le", (ZERO, distance))]
     if not b.sizes.proves(room <= below):
         conds.append(Op("lt", (distance, below)))
-    conds.append(Op("eq", (Op("mod", (distance, index(step))), ZERO)))
+    conds.append(Op("eq", (Op("mod", (distance, item.step)), ZERO)))
     return reduce(lambda x, y: Op("and", (x, y)), conds)
 
 

@@ -24,11 +24,13 @@ class At:
 
 @frozen
 class Range:
-    """`count` elements of an axis from `start` on, in steps of `step`."""
+    """`count` elements of an axis from `start` on, in steps of `step`, a positive number or size. `is_down`: counts
+    down."""
 
     start: Expr
     count: Expr
-    step: int
+    step: Expr = ONE
+    is_down: bool = False
 
 
 @frozen
@@ -76,7 +78,7 @@ def items_of(b: Builder, x: Array, written: Any) -> list[Item]:
         if part is None:
             items.append(New())
         elif part is Ellipsis:
-            items += [Range(ZERO, extent, 1) for extent in x.shape[axis:axis + x.rank - used]]
+            items += [Range(ZERO, extent) for extent in x.shape[axis:axis + x.rank - used]]
             axis += x.rank - used
         else:
             items.append(_item(b, part, x, axis))
@@ -137,21 +139,15 @@ def range_of(b: Builder, part: slice, extent: Expr) -> Range:
     """The elements of a slice, without what lies outside, as in numpy. Of bounds that are computed from sizes, that
     nothing does becomes a condition: they are meant to be inside, and extents that are minima of several sizes are in
     the way of plans. So it does in a loop: the number of elements is that of every iteration."""
-    step = 1 if part.step is None else part.step
-    if isinstance(step, Literal) and isinstance(step.value, int):
-        step = step.value
-    if not isinstance(step, int) or isinstance(step, bool):
-        b.fail("E326", "the step of a slice is a number that is known when the body is compiled")
-    if step == 0:
-        b.fail("E323", "the step of this slice is 0", "a negative step counts down")
+    step, is_down = _step(b, part.step)
     last = canonical(extent - ONE)
-    start = (ZERO if step > 0 else last) if part.start is None else _bound(b, part.start, extent)
-    stop = (extent if step > 0 else index(-1)) if part.stop is None else _bound(b, part.stop, extent)
-    low, high = (start, stop) if step > 0 else (canonical(stop + ONE), canonical(start + ONE))
+    start = (last if is_down else ZERO) if part.start is None else _bound(b, part.start, extent)
+    stop = (index(-1) if is_down else extent) if part.stop is None else _bound(b, part.stop, extent)
+    low, high = (canonical(stop + ONE), canonical(start + ONE)) if is_down else (start, stop)
     is_computed = any(isinstance(each, Term) for each in (part.start, part.stop))
     if b.lang == "lisp" or is_computed or is_one(canonical(high - low)) or any(map(b.sizes.varies, (start, stop))):
         if b.sizes.refutes(low <= high) or b.sizes.refutes(high >= ZERO) or b.sizes.refutes(low <= extent):
-            return Range(ZERO, ZERO, step)
+            return Range(ZERO, ZERO, step, is_down)
         low = low if b.sizes.demand(low >= ZERO, b.pos) else ZERO
         high = high if b.sizes.demand(high <= extent, b.pos) else extent
         b.sizes.demand(low <= high, b.pos)
@@ -162,8 +158,26 @@ def range_of(b: Builder, part: slice, extent: Expr) -> Range:
         differences = _least(b, [canonical(y - x) for x in lows for y in highs])
         length = reduce(_max, _greatest(b, [reduce(_min, differences), ZERO]))
     if length is ZERO:
-        return Range(ZERO, ZERO, step)
-    return Range(low if step > 0 else canonical(high - ONE), ceiling_quotient(length, abs(step)), step)
+        return Range(ZERO, ZERO, step, is_down)
+    return Range(canonical(high - ONE) if is_down else low, ceiling_quotient(length, step), step, is_down)
+
+
+def _step(b: Builder, written: Any) -> tuple[Expr, bool]:
+    """The width of a step, and whether it counts down. Of one that is computed from sizes that is known by what it is
+    made of, `-N`, or else it counts up; that it is not 0 becomes a condition. E323 for 0."""
+    if written is None:
+        return ONE, False
+    if isinstance(written, Term) and written.kind == WEAK_INT:
+        step = canonical(b.typing.default(written))
+    elif isinstance(written, int) and not isinstance(written, bool):
+        step = index(written)
+    else:
+        b.fail("E326", "the step of a slice is a number or a size that is known at entry",
+               "an attribute or the extent of an array is one")
+    is_down = b.sizes.proves(step <= ZERO)
+    width = canonical(ZERO - step) if is_down else step
+    b.require(width > ZERO, "E323", "the step of this slice is 0", "a negative step counts down")
+    return width, is_down
 
 
 def _least(b: Builder, values: Sequence[Expr]) -> list[Expr]:
