@@ -18,6 +18,7 @@ from .handles import Array, spelled
 from .joining import concatenate
 from .reshaping import ravel
 from .size_facts import floor_quotient
+from .sorting_networks import short_order
 from .views import expand_dims, flip, squeeze, transpose
 
 
@@ -59,6 +60,8 @@ def call_numpy(b: Builder, callee: NumpyOperator, args: Sequence[Any], keywords:
         b.fail("E327", f"np.{callee.path} is not supported with these arguments",
                f"`caten ops {operator.name}` tells what {operator.usage} computes; it is called without np.")
     arrays = [ravel(b, v) if bound.flattened and isinstance(v, Array) else v for v in bound.arrays]
+    if (made := short_order(b, callee.path, arrays[0], bound.attributes)) is not None:
+        return made
     arrays = _of_one_type(b, operator, callee.path, arrays)
     if callee.path == "linalg.solve" and isinstance(arrays[1], Array) and arrays[1].rank == 1:
         solved = call_composite(b, operator, [arrays[0], expand_dims(b, arrays[1], 1)], bound.attributes)
