@@ -448,11 +448,21 @@ class _Sweep:
 
     def arrays_of(self, members: set[str], loops: int) -> int:
         """The arrays that a group reads and writes, rows of its own among them. A member that only the group reads, one
-        element in each iteration of the outer loops, is in a register."""
+        element in each iteration of the outer loops, is in a register; and so will be a map that may join next."""
         read = {r.buffer for m in members for r in reads_of(self.values[m])} - members
+        read -= {name for name in read if self.may_join(name, members, loops)}
         written = [m for m in members if len(self.reader(m).axes) > loops or m in self.outputs or m in self.opaque
                    or any(user not in members for user, _ in self.readers.get(m, []))]
         return len(read) + len(written)
+
+    def may_join(self, name: str, members: set[str], loops: int) -> bool:
+        """Does a group alone read a map, one element in each iteration of the outer loops? Readers come before what they
+        read, so it may join; the frontier of a deep graph of maps, such as a sorting network, is wide."""
+        value = self.values.get(name)
+        return (isinstance(value, Compute) and len(value.axes) == loops and name not in self.outputs
+                and name not in self.opaque and name not in self.group_of and name not in self.ends
+                and all(user in members or user not in self.group_of for user, _ in self.readers.get(name, []))
+                and all(isinstance(i, Var) for _, r in self.readers.get(name, []) for i in r.index))
 
     def why_apart(self, name: str, value: Indexed, users: Sequence[tuple[str, Read]], g: _Draft) -> Reason | None:
         """Add a value to the group of its readers. If it does not fit there: why."""
