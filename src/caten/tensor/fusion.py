@@ -456,8 +456,8 @@ class _Sweep:
         return len(read) + len(written)
 
     def may_join(self, name: str, members: set[str], loops: int) -> bool:
-        """Does a group alone read a map, one element in each iteration of the outer loops? Readers come before what they
-        read, so it may join; the frontier of a deep graph of maps, such as a sorting network, is wide."""
+        """Does no other group read a map, one element in each iteration of the outer loops? Readers are grouped before
+        what they read, so it may join. The frontier of a deep graph of maps, such as a sorting network, is wide."""
         value = self.values.get(name)
         return (isinstance(value, Compute) and len(value.axes) == loops and name not in self.outputs
                 and name not in self.opaque and name not in self.group_of and name not in self.ends

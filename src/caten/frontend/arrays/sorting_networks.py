@@ -1,6 +1,6 @@
-"""Sorting networks for axes of a few elements, whose number is known: `np.sort`, `np.median` and `np.quantile` of the nine
-neighbours in an image, of three channels. A minimum and a maximum put two elements in order; which two come next does
-not depend on the elements, so each step is one operation on whole arrays.
+"""Sorting networks for axes of a few elements, whose number is known: `np.sort`, `np.median` and `np.quantile` of the
+nine neighbours in an image, or of three channels. A minimum and a maximum put two elements in order; which two are
+next does not depend on the elements, so each step is one operation on whole arrays.
 
 The networks are Batcher's odd-even merge sort, for any number of elements (K. E. Batcher, Sorting networks and their
 applications, 1968; Knuth, The Art of Computer Programming 3, 5.2.2, algorithm M).
@@ -21,7 +21,6 @@ from .elementwise_functions import apply, choose, converted
 from .handles import Array, Operand, constant_of
 from .joining import stack
 from .selection import select
-from .slice_assignment import assign
 
 MOST = 16                      # elements; twice as many take 191 instead of 63 comparisons
 
@@ -79,8 +78,7 @@ def _sort(b: Builder, parts: Sequence[Array], place: int, attributes: Mapping[st
                                   converted(b, whole, Literal(WEAK_INT, b.pos, value=len(parts))))
         ordered = [b.array(choose(b, apply(b, "gt", numbers, Literal(WEAK_INT, b.pos, value=n)), x,
                                   _number(b, math.nan))) for n, x in enumerate(_in_order(b, known))]
-    made = stack(b, ordered, place)
-    return made
+    return stack(b, ordered, place)
 
 
 def _median(b: Builder, parts: Sequence[Array], place: int, attributes: Mapping[str, Any]) -> Array:
