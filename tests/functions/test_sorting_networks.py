@@ -26,8 +26,9 @@ rng = np.random.default_rng(3)
 
 @pytest.mark.parametrize("count", range(MOST + 1))
 def test_a_network_sorts(count: int) -> None:
-    """If it sorts all sequences of 0 and 1, it sorts every sequence (Knuth 5.3.4, theorem Z)."""
-    rows = (np.arange(1 << count)[:, None] >> np.arange(count)) & 1
+    """If it sorts all sequences of 0 and 1, it sorts every sequence (Knuth 5.3.4, theorem Z). Of long ones, some."""
+    every = (np.arange(1 << min(count, 12))[:, None] >> np.arange(count)) & 1
+    rows = every if count <= 12 else rng.integers(0, 2, (1 << 12, count))
     expected = np.sort(rows, axis=1)
     for low, high in network(count):
         assert 0 <= low < high < count
