@@ -466,3 +466,28 @@ def test_kronecker_products(shapes: tuple[tuple[int, ...], ...]) -> None:
     def kron(x: Any, y: Any) -> Any:
         return np.kron(x, y)
     np.testing.assert_array_equal(caten.op(kron)(x, y), np.kron(x, y))
+
+
+def slopes_too(x): return 2 * x, *np.gradient(x)
+def in_two_parts(x): return np.modf(x)
+def under_a_name(x):
+    parts = np.gradient(x)
+    return parts
+def in_either_branch(x):
+    if x.sum() > 0:
+        return np.modf(x)
+    return x, 2 * x
+def after_a_change(x):
+    x[0] = 1
+    return x, *np.gradient(x)
+def of_what_was_changed(x):
+    x[0] = 1
+    return np.modf(x)
+
+
+@pytest.mark.parametrize("function", [slopes_too, in_two_parts, under_a_name, in_either_branch, after_a_change, of_what_was_changed])
+def test_as_many_values_are_returned_as_the_body_has(function: Callable[..., Any]) -> None:
+    x, y = (np.linspace(-1.0, 2.0, 12).reshape(4, 3) for _ in range(2))
+    for found, wanted in zip(caten.op(function, runtime="numpy")(x), function(y), strict=True):
+        np.testing.assert_allclose(found, wanted)
+    np.testing.assert_array_equal(x, y)

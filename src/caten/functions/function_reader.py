@@ -23,13 +23,15 @@ from .body_text import BodyText, place
 KNOWN = frozenset(vars(builtins))                    # what these mean in a body, the evaluator of bodies says
 MODULES = {"numpy": "np", "math": "math", "numpy.linalg": "np.linalg", "numpy.fft": "np.fft"}       # in bodies
 NUMBERS = (bool, int, float, str, type(None))
+MAY_BE_SEVERAL = (ast.Call, ast.List, ast.ListComp, ast.IfExp)       # values that a function returns
 
 
 @frozen
 class Function:
     """`parameters`: as Python has them. `annotations`: by parameter, and `return`. `changed`: the parameters whose
-    elements the body changes. `returned`: how many values it returns; None where it returns nothing. `names_returned`:
-    the names that each `return` begins with. `names`: all names that the body uses. `places`: of parameters."""
+    elements the body changes. `returned`: how many values it is written to return, 0 where only the body can say, as in
+    `return np.modf(x)`; None where it returns nothing. `names_returned`: the names that each `return` begins with.
+    `names`: all names that the body uses. `places`: of parameters."""
 
     name: str
     file: str
@@ -43,6 +45,10 @@ class Function:
     body: BodyText
     place: Place
     places: Mapping[str, Place]
+
+    def returns_first(self, names: Sequence[str]) -> bool:
+        """Does every `return` begin with these names?"""
+        return self.names_returned[:len(names)] == tuple(names)
 
 
 def fail(code: str, message: str, at: Place | None, hint: str | None = None) -> NoReturn:
@@ -177,22 +183,30 @@ def _nodes(node: ast.FunctionDef) -> Iterator[ast.AST]:
 
 
 def _returned(node: ast.FunctionDef, lines: _Lines) -> int | None:
-    """How many values a function returns: the same number wherever it returns."""
+    """How many values a function returns: the same number wherever it returns. 0: the body says it."""
     found: dict[int, ast.Return] = {}
     for n in _nodes(node):
         if isinstance(n, ast.Return) and n.value is not None:
-            found[len(n.value.elts) if isinstance(n.value, ast.Tuple) else 1] = n
+            found[_count_written(n.value)] = n
         elif isinstance(n, ast.Yield | ast.YieldFrom | ast.Await):
             fail("E671", f"'{node.name}' is a generator, which has no kernel", lines.at(n))
-    if len(found) > 1:
-        counts = sorted(found)
+    counts = sorted([count for count in found if count])
+    if len(counts) > 1:
         fail("E671", f"'{node.name}' returns {amount(counts[0], 'value')} here and {counts[1]} there",
              lines.at(found[counts[1]]))
     for value in found.values():
         if not _ends_with_return(node.body):
             fail("E671", f"'{node.name}' returns a value here, and may end without one", lines.at(value),
                  "return a value at its end, too")
-    return next(iter(found), None)
+    return max(found, default=None)
+
+
+def _count_written(value: ast.expr) -> int:
+    """The number of values that are returned; 0 for an expression that may be a tuple, and where `*parts` is among
+    them."""
+    if isinstance(value, ast.Tuple):
+        return 0 if any(isinstance(part, ast.Starred) for part in value.elts) else len(value.elts)
+    return 0 if isinstance(value, MAY_BE_SEVERAL) else 1
 
 
 def _ends_with_return(statements: Sequence[ast.stmt]) -> bool:

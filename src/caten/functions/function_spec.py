@@ -53,26 +53,24 @@ def spec_of(function: Function, given: Given, options: Options) -> SpecText:
         body.add(text, *origin)
     # A number that the body changes is its own: `a += 1` gives a name another value.
     changed = [name for name in arrays if name in function.changed and isinstance(known[name], ArrayType | np.ndarray)]
-    returned = function.returned or 0
-    if function.names_returned[:len(changed)] == tuple(changed):        # what it returns of them is in their arrays
-        returned = max(returned - len(changed), 0)
-    fresh = _result_names(function, returned)
     spec = _Spec(function, arrays, changed, body)
-    wanted = function.annotations.get("return", inspect.Parameter.empty)
-    if not fresh:
+    before = len(changed) if function.returns_first(changed) else 0     # what it returns of them is in their arrays
+    if function.returned is None or (function.returned and function.returned <= before):
         return spec.text(())
+    wanted = function.annotations.get("return", inspect.Parameter.empty)
     parts = getattr(wanted, "__args__", None) if not annotated(wanted) else None
     declared = [annotated(part) for part in parts or (wanted,)]
     if len(declared) == function.returned:
-        declared = declared[-len(fresh):]                    # the others are parameters, with annotations of their own
-    if len(declared) == len(fresh) and all(isinstance(d, ArrayType) for d in declared):
-        return spec.text([d.declaration(name) for d, name in zip(declared, fresh, strict=True)
-                          if isinstance(d, ArrayType)])
-    probe = spec.text([f"{name}{{f64}}[]" for name in fresh])
+        declared = declared[before:]                         # the others are parameters, with annotations of their own
+    written = function.returned - before if function.returned else len(declared)
+    if len(declared) == written and all(isinstance(d, ArrayType) for d in declared):
+        return spec.text([d.declaration(name) for d, name in zip(declared, _result_names(function, written),
+                                                                 strict=True) if isinstance(d, ArrayType)])
+    probe = spec.text([f"{name}{{f64}}[]" for name in _result_names(function, 1)])
     (composite, *_), composites = composites_of(probe, options)
-    found = returned_types(composite, composites)[-len(fresh):]
+    found = returned_types(composite, composites)[before:]
     return spec.text([f"{name}{{{dtype}}}[{' '.join([show(extent) for extent in shape])}]"
-                      for name, (dtype, shape) in zip(fresh, found, strict=True)])
+                      for name, (dtype, shape) in zip(_result_names(function, len(found)), found, strict=True)])
 
 
 def _number_types(dtypes: Sequence[str]) -> dict[type, str]:

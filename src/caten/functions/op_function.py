@@ -87,14 +87,15 @@ class OpFunction:
     def _returning(self, operator: Operator) -> Callable[..., Any]:
         """What returns the outputs of an operator that the function returns, without those of parameters that it only
         changes."""
-        returned = self._read.returned or 0
-        others = len(operator.outputs) - returned
+        changed = [name for name in operator.outputs if name in self._read.places]
+        others = 0 if self._read.returns_first(changed) else len(changed)
         if not others:
             return operator
+        returned = None if self._read.returned is None else len(operator.outputs) - others
 
         def call(*args: Any) -> Any:
             results = operator(*args)
-            return None if not returned else results[others] if returned == 1 else results[others:]
+            return None if returned is None else results[others] if returned == 1 else results[others:]
         return call
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:
