@@ -185,7 +185,7 @@ def test_arguments_are_read_by_numpys_signature(code: str) -> None:
     "np.quantile(ROWS, 50)": "E326: the shares of np.quantile are between 0 and 1, and not 50",
     "np.quantile(ROWS, 0.5, method='hazen')": "E327: np.quantile with the method 'hazen' is not supported yet",
     "np.partition(LINE, 9)": "E323: the index 9 is outside axis 0",
-    "np.gradient(ROWS, LINE)": "E327: the distances of np.gradient are one number, or one for each axis",
+    "np.gradient(ROWS, LINE, LINE, LINE)": "E327: the distances of np.gradient are one number, or for each axis",
     "np.gradient(ROWS[:1], axis=0)": "E323: axis 0 of .* is too short for np.gradient",
     "np.average(ROWS, weights=LINE)": "E321: weights of one axis need the axis that they are along",
     "np.lexsort(ROWS[0])": "E322: np.lexsort takes keys of one axis",

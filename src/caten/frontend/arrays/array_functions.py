@@ -25,7 +25,7 @@ from . import (
     selection,
     views,
 )
-from .argument_binding import KINDS, Function, as_extent, as_operand
+from .argument_binding import KINDS, Function, as_operand
 from .axis_arguments import axes_of
 from .builder import Builder
 from .einsum import einsum
@@ -283,22 +283,6 @@ def _number(b: Builder, value: int | float) -> Operand:
     return term
 
 
-def _pad(b: Builder, x: Array, widths: Any, mode: str, constant: Operand | int) -> Array:
-    modes = ("constant", "edge", "reflect", "symmetric", "wrap")
-    if mode not in modes:
-        b.fail("E327", f"np.pad with the mode '{mode}' is not supported yet", f"there are {', '.join(modes)}")
-
-    def extent(written: Any) -> Any:
-        found = as_extent(b, written)
-        if found is None:
-            b.fail("E322", "the widths of np.pad are numbers and sizes that are known at entry")
-        return found
-
-    filler, pairs = _number(b, constant) if isinstance(constant, int) else constant, joining.widths_of(
-        b, widths, x.rank, extent)
-    return joining.pad(b, x, pairs, filler) if mode == "constant" else joining.pad_with_elements(b, x, pairs, mode)
-
-
 def _concatenate(b: Builder, arrays: list[Array] | Array, axis: Any, dtype: str | None) -> Operand:
     if isinstance(arrays, Array) and arrays.rank > 1 and axis is not None:
         place, = axes_of(b, axis, arrays.rank - 1)
@@ -536,15 +520,12 @@ NUMPY: dict[str, Function] = dict([
     *[_function(name, "ary:array indices_or_sections", partial(_split_along, axis))
       for name, axis in (("vsplit", 0), ("hsplit", 1), ("dsplit", 2))],
     _function("array_split", "ary:array indices_or_sections axis=0", joining.array_split),
-    _function("pad", "array:array pad_width mode:text='constant' constant_values:operand=0", _pad),
     _function("meshgrid", "*xi:arrays indexing:text='xy'", creation.meshgrid),
     _function("roll", "a:array shift axis=None", joining.roll),
-    _function("repeat", "a:array repeats:extent axis=None", joining.repeat),
+    _function("repeat", "a:array repeats axis=None", joining.repeat),
     _function("tile", "A:array reps:shape", joining.tile),
     # new arrays
     _function("arange", "start:operand stop=None step:operand=None dtype:dtype=None", _arange),
-    _function("linspace", "start:operand stop:operand num=50 endpoint:bool=True dtype:dtype=None",
-              creation.linspace),
     _function("full", "shape:shape fill_value:operand dtype:dtype=None", creation.full),
     _function("full_like", "a:operand fill_value:operand dtype:dtype=None",
               lambda b, x, value, dtype: creation.full(b, shape_of(x), value, dtype or creation.like(x)[1])),

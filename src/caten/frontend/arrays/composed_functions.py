@@ -15,14 +15,17 @@ from .array_reductions import keep, mean, reduced, total
 from .array_scans import running_total
 from .axis_arguments import axes_of, axis_of
 from .builder import Builder
+from .differences import DIFFERENCES, floating
 from .elementwise_functions import apply, choose, converted, term_of
 from .fourier import FOURIER, Numpy
-from .handles import ONE, ZERO, Array, Operand, dtype_of, is_whole, product_of, shape_of, size_term, spelled
+from .handles import ZERO, Array, Operand, dtype_of, is_whole, product_of, shape_of, size_term
 from .histograms import HISTOGRAMS
-from .joining import concatenate, stack
+from .joining import stack
+from .padding import pad
 from .reshaping import ravel, reshape
 from .selection import select
 from .size_facts import floor_quotient
+from .spaced_numbers import SPACED
 from .views import broadcast_to, expand_dims, moveaxis
 
 
@@ -57,7 +60,7 @@ def _along_one(name: str) -> Callable[..., Operand]:
 
 
 def _nanvar(numpy: Numpy, b: Builder, x: Array, axis: Any, ddof: int, keepdims: bool) -> Operand:
-    return _along_one("nanvar")(numpy, b, _floating(b, x), axis, keepdims, ddof=ddof)
+    return _along_one("nanvar")(numpy, b, floating(b, x), axis, keepdims, ddof=ddof)
 
 
 def _nanstd(numpy: Numpy, b: Builder, *given: Any) -> Operand:
@@ -122,50 +125,6 @@ QUANTILES = {"quantile": "quantile", "percentile": "quantile", "nanquantile": "n
              "nanpercentile": "nanquantile"}
 
 
-def _gradient(numpy: Numpy, b: Builder, x: Array, spacing: tuple[Any, ...], axis: Any) -> Any:
-    """Along one axis; along several, or (None) all of more than one, a list."""
-    axes = axes_of(b, axis, x.rank)
-    gaps = list(spacing) * len(axes) if len(spacing) == 1 else [*spacing] or [1.0] * len(axes)
-    operands = [term_of(gap, b.pos) for gap in gaps]
-    if len(gaps) != len(axes) or any(gap is None or shape_of(gap) for gap in operands):
-        b.fail("E327", "the distances of np.gradient are one number, or one for each axis")
-    made = [_slope(b, _floating(b, x), gap, n) for gap, n in zip(operands, axes, strict=True) if gap is not None]
-    return made[0] if len(axes) == 1 else made
-
-
-def _slope(b: Builder, x: Array, gap: Operand, axis: int) -> Array:
-    """Central differences, one-sided at both ends."""
-    b.require(Op("le", (index(2), x.shape[axis])), "E323", f"axis {axis} of {spelled(x.shape)} is too short for "
-              "np.gradient: it needs 2 elements")
-    z = moveaxis(b, x, axis, -1)
-
-    def difference(after: slice, before: slice, width: Operand) -> Array:
-        change = apply(b, "sub", select(b, z, (Ellipsis, after)), select(b, z, (Ellipsis, before)))
-        return b.array(apply(b, "div", change, width))
-
-    twice = apply(b, "mul", gap, Literal(WEAK_FLOAT, b.pos, value=2.0))
-    made = concatenate(b, [difference(slice(1, 2), slice(0, 1), gap), difference(slice(2, None), slice(0, -2), twice),
-                           difference(slice(-1, None), slice(-2, -1), gap)], -1)
-    return moveaxis(b, made, -1, axis)
-
-
-def _floating(b: Builder, x: Array) -> Array:
-    """Integers as float64."""
-    wide = x.dtype == "bool" or x.dtype[0] in "iu"
-    return b.array(converted(b, "f64", x)) if wide else x
-
-
-def _trapezoid(numpy: Numpy, b: Builder, y: Array, x: Array | None, dx: Any, axis: Any) -> Operand:
-    """`x`: where the points are, for all rows or for each."""
-    place = axis_of(b, axis, y.rank)
-    y = moveaxis(b, y, place, -1)
-    points = None if x is None else x if x.rank < 2 else moveaxis(b, x, place, -1)
-    gaps: Any = term_of(dx, b.pos) if points is None else numpy(b, "diff", points, axis=-1)
-    pairs = apply(b, "add", select(b, y, (Ellipsis, slice(1, None))), select(b, y, (Ellipsis, slice(None, -1))))
-    half = apply(b, "div", pairs, Literal(WEAK_FLOAT, b.pos, value=2.0))
-    return total(b, "add", b.array(apply(b, "mul", gaps, half)), -1, None, False)
-
-
 def _average(numpy: Numpy, b: Builder, x: Array, axis: Any, weights: Array | None, returned: bool,
              keepdims: bool) -> Any:
     """With weights of the shape of x, or of one axis along `axis`. `returned`: and the sums of the weights."""
@@ -178,37 +137,11 @@ def _average(numpy: Numpy, b: Builder, x: Array, axis: Any, weights: Array | Non
             b.fail("E321", "weights of one axis need the axis that they are along", "axis=…")
         place = axis_of(b, axis, x.rank)
         weights = expand_dims(b, weights, tuple([n for n in range(x.rank) if n != place]))
-    whole = broadcast_to(b, _floating(b, weights), x.shape)
+    whole = broadcast_to(b, floating(b, weights), x.shape)
     weighted = b.array(apply(b, "mul", x, whole))
     sums = [total(b, "add", each, axis, None, keepdims) for each in (weighted, whole)]
     found = apply(b, "div", *sums)
     return (found, b.array(converted(b, dtype_of(found), sums[1]))) if returned else found
-
-
-def _diff(numpy: Numpy, b: Builder, x: Array, n: int, axis: Any, prepend: Operand | None,
-          append: Operand | None) -> Operand:
-    """Of bools whether neighbours differ. What is put before and behind has its own type, as an array has."""
-    if n < 0:
-        b.fail("E326", f"np.diff is taken 0 times or more, not {n}")
-    place = axis_of(b, axis, x.rank)
-    edges: list[list[Array]] = []
-    for edge in (prepend, append):
-        if edge is not None and not shape_of(edge):
-            edge = broadcast_to(b, b.array(edge), tuple([
-                ONE if at == place else extent for at, extent in enumerate(x.shape)]))
-        edges.append([] if edge is None else [b.array(edge)])
-    before, after = edges
-    z = concatenate(b, [*before, x, *after], place) if before or after else x
-    for _ in range(n):
-        upper, lower = (select(b, z, (*[slice(None)] * place, part)) for part in (slice(1, None), slice(None, -1)))
-        z = b.array(apply(b, "ne" if z.dtype == "bool" else "sub", upper, lower))
-    return z
-
-
-def _ediff1d(numpy: Numpy, b: Builder, x: Array, to_end: Array | None, to_begin: Array | None) -> Operand:
-    change = b.array(_diff(numpy, b, ravel(b, x), 1, 0, None, None))
-    return concatenate(b, [b.array(converted(b, x.dtype, ravel(b, each))) if each is not change else each
-                           for each in (to_begin, change, to_end) if each is not None], 0)
 
 
 def _isclose(numpy: Numpy, b: Builder, x: Operand, y: Operand, rtol: Operand | float,
@@ -355,11 +288,7 @@ COMPOSED: dict[str, tuple[str, Callable[..., Any]]] = {
     **{name: ("a:array axis=None dtype:dtype=None", _running_known(name, fn))
        for name, fn in (("nancumsum", "add"), ("nancumprod", "mul"))},
     **{name: (SHARES, _quantile(name, 100 if name.endswith("percentile") else 1)) for name in QUANTILES},
-    "gradient": ("f:array *varargs axis=None", _gradient),
-    "trapezoid": ("y:array x:array=None dx:operand=1.0 axis=-1", _trapezoid),
     "average": ("a:array axis=None weights:array=None returned:bool=False * keepdims:bool=False", _average),
-    "diff": ("a:array n:int=1 axis=-1 prepend:operand=None append:operand=None", _diff),
-    "ediff1d": ("ary:array to_end:array=None to_begin:array=None", _ediff1d),
     "isclose": (CLOSE, _isclose), "allclose": (CLOSE, _allclose),
     "array_equal": ("a1:array a2:array equal_nan:bool=False", _array_equal),
     "array_equiv": ("a1:array a2:array", _array_equiv),
@@ -377,5 +306,7 @@ COMPOSED: dict[str, tuple[str, Callable[..., Any]]] = {
     "hamming": ("M:extent", _window(0.54, 0.46)),
     "blackman": ("M:extent", _window(0.42, 0.5, 0.08)),
     "bartlett": ("M:extent", _bartlett),
-    **FOURIER, **HISTOGRAMS,
+    "pad": ("array:array pad_width mode:text='constant' constant_values=0 end_values=0 stat_length=None "
+            "reflect_type:text='even'", pad),
+    **FOURIER, **HISTOGRAMS, **DIFFERENCES, **SPACED,
 }

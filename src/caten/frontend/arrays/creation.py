@@ -1,4 +1,4 @@
-"""New arrays: arange, zeros, full, eye, tri, tril, linspace, array."""
+"""New arrays: arange, zeros, full, eye, tri, tril, array."""
 from __future__ import annotations
 
 import math
@@ -9,11 +9,11 @@ from ...core.dtypes import DTYPES, is_integer
 from ...core.expr import FALSE, TRUE, Expr, Op, index
 from ...loop.affine import canonical
 from ..typing import WEAK_FLOAT, WEAK_INT, Literal, Term
-from .argument_binding import as_extent, described
+from .argument_binding import described
 from .array_scans import scanned
 from .builder import Builder
-from .elementwise_functions import apply, cast_scalar, converted, number_as, number_of, term_of
-from .handles import ZERO, Array, Indices, Operand, constant_of, owned, shape_of, size_term, spelled
+from .elementwise_functions import cast_scalar, converted, number_as, number_of, term_of
+from .handles import ZERO, Array, Indices, Operand, owned, shape_of, size_term, spelled
 from .joining import stack
 from .selection import pieces
 from .size_facts import ceiling_quotient
@@ -94,28 +94,6 @@ def _as(b: Builder, x: Array, dtype: str | None) -> Array:
 def _scalar(x: Operand) -> Term:
     assert isinstance(x, Term)
     return x
-
-
-def linspace(b: Builder, start: Operand, stop: Operand, count: Any, endpoint: bool, dtype: str | None) -> Array:
-    """`count` numbers, a number or a size, from start to stop at equal distances."""
-    if isinstance(count, int) and count < 0:
-        b.fail("E326", "the number of elements of np.linspace is not negative")
-    points = as_extent(b, count)
-    if points is None:
-        b.fail("E326", "the number of elements of np.linspace is a number, or arithmetic over sizes")
-    gaps = canonical(points - 1 if endpoint else points)
-    if (number := constant_of(gaps)) is not None:
-        parts: Term = Literal(WEAK_FLOAT, b.pos, value=float(max(number, 1)))
-    else:
-        parts = _scalar(converted(b, "f64", size_term(canonical(Op("max", (gaps, index(1)))), b.pos)))
-    width = apply(b, "div", apply(b, "sub", stop, start), parts)
-    if isinstance(start, Array) or isinstance(width, Array):
-        b.fail("E322", "the ends of np.linspace are numbers")
-    first, step = start, width
-    dtype = dtype or b.typing.storage(WEAK_FLOAT)
-    made = ramp(b, points, lambda i: b.typing.apply("add", [b.typing.apply("mul", [i, step], b.pos), first], b.pos),
-                dtype if number is not None else None)
-    return made if number is not None else b.array(converted(b, dtype, made))
 
 
 def eye(b: Builder, rows: Expr, columns: Expr, k: int, dtype: str | None, below: bool = False) -> Array:

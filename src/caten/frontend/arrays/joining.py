@@ -1,4 +1,4 @@
-"""Arrays put together and taken apart: concatenate, stack, pad, roll, repeat, tile, split."""
+"""Arrays put together and taken apart: concatenate, stack, roll, repeat, tile, split."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -7,7 +7,8 @@ from typing import Any
 
 from ...core.expr import Cast, Const, Expr, Op, index
 from ...loop.affine import canonical, expression, linear
-from ..typing import WEAK_INT, Literal, Term, Value
+from ..typing import WEAK_INT, Term
+from .argument_binding import as_extent
 from .axis_arguments import axis_of
 from .builder import Builder
 from .elementwise_functions import converted
@@ -16,7 +17,6 @@ from .handles import (
     ZERO,
     Array,
     Indices,
-    Operand,
     constant_of,
     dtype_of,
     is_whole,
@@ -104,61 +104,16 @@ def _sums(extents: Sequence[Expr]) -> list[Expr]:
     return sums
 
 
-def pad(b: Builder, x: Array, widths: Sequence[tuple[Expr, Expr]], value: Operand) -> Array:
-    """A constant before and after the elements, along each axis."""
-    if isinstance(value, Array):
-        b.fail("E322", "the constant of np.pad is a number")
-    if x.dtype == "bool" and isinstance(value, Literal) and value.value in (0, 1):
-        value = Value("bool", b.pos, expr=Const(bool(value.value), "bool"))       # as in NumPy
-    filler = b.typing.settle(value, x.dtype, "the constant")
-    shape = [canonical(before + extent + after) for (before, after), extent in zip(widths, x.shape, strict=True)]
-
-    def element(i: Indices) -> Expr:
-        inner = x.at([at - before if before is not ZERO else at for at, (before, _) in zip(i, widths, strict=True)])
-        for at, (before, _), extent, whole in reversed(list(zip(i, widths, x.shape, shape, strict=True))):
-            inner = pieces(at, [(filler, before), (inner, canonical(before + extent)), (filler, whole)])
-        return inner
-
-    return b.compute(shape, element)
-
-
-def pad_with_elements(b: Builder, x: Array, widths: Sequence[tuple[Expr, Expr]], mode: str) -> Array:
-    """`edge`: the outermost elements; `wrap`: those of the other end; `reflect` and `symmetric`: mirrored, without and
-    with the outermost one. At most one length of the axis is added on each side."""
-    for n, (extent, sides) in enumerate(zip(x.shape, widths, strict=True)):
-        for width in sides:
-            least = {"edge": index(1), "wrap": width, "symmetric": width, "reflect": canonical(width + 1)}[mode]
-            if width is not ZERO:
-                b.require(least <= extent, "E323", f"axis {n} of {spelled(x.shape)} is too short for this padding")
-    whole = [canonical(before + extent + after) for (before, after), extent in zip(widths, x.shape, strict=True)]
-    mirrored = {"symmetric": 1, "reflect": 0}.get(mode)
-
-    def element(i: Indices) -> Expr:
-        def along(n: int, at: tuple[Expr, ...]) -> Expr:
-            if n == x.rank:
-                return x.at(at)
-            (before, after), extent, here = widths[n], x.shape[n], i[n]
-            if mirrored is not None:
-                low, high = before - here - mirrored, before + extent * 2 - here - 2 + mirrored
-            elif mode == "edge":
-                low, high = ZERO, extent - 1
-            else:
-                low, high = here - before + extent, here - before - extent
-            parts = [(low, before)] if before is not ZERO else []
-            parts.append((here - before, canonical(before + extent)))
-            parts += [(high, whole[n])] if after is not ZERO else []
-            return pieces(here, [(along(n + 1, (*at, canonical(position))), stop) for position, stop in parts])
-        return along(0, ())
-
-    return b.compute(whole, element)
-
-
 def roll(b: Builder, x: Array, shift: Any, axis: Any) -> Array:
     """Shifted along axes, by any number; what leaves at the end comes in at the start."""
     if axis is None:
         return reshape(b, roll(b, ravel(b, x), shift, 0), x.shape)
     axes = axis if isinstance(axis, tuple | list) else (axis,)
     shifts = shift if isinstance(shift, tuple | list) else [shift] * len(axes)
+    if len(axes) == 1:                                       # by one after the other
+        axes = [*axes] * len(shifts)
+    if len(shifts) == 1:
+        shifts = [*shifts] * len(axes)
     if len(shifts) != len(axes):
         b.fail("E321", f"{len(shifts)} shifts are given for {len(axes)} axes")
     for one, by in zip(axes, shifts, strict=True):
@@ -219,11 +174,39 @@ def _rolled_by(b: Builder, x: Array, shift: Any, axis: int) -> Array:
     return b.compute(x.shape, element)
 
 
-def repeat(b: Builder, x: Array, times: Expr, axis: Any) -> Array:
-    """Each element several times."""
+def repeat(b: Builder, x: Array, times: Any, axis: Any) -> Array:
+    """Each element several times: a number for all, or a list with one for each."""
     if axis is None:
         x, axis = ravel(b, x), 0
     place = axis_of(b, axis, x.rank)
+    counts = times if isinstance(times, tuple | list) else [times]
+    known = [as_extent(b, each) for each in counts]
+    if any(each is None for each in known):
+        if isinstance(times, Array | Term):
+            b.fail("E328", "how many elements np.repeat makes is not known before the call where an array says how "
+                   "often each is repeated", "write a number, or a list of numbers")
+        b.fail("E322", "how often np.repeat repeats is a number, arithmetic over sizes, or a list of numbers")
+    extents = [each for each in known if each is not None]
+    for each in extents:
+        b.require(each >= ZERO, "E326", "np.repeat repeats 0 times or more")
+    if len(extents) == 1:
+        return _repeated(b, x, extents[0], place)
+    b.require(Op("eq", (x.shape[place], index(len(extents)))), "E320",
+              f"{len(extents)} numbers say how often np.repeat repeats {spelled_extent(x.shape[place])} elements")
+    if all(each is extents[0] for each in extents):
+        return _repeated(b, x, extents[0], place)
+    stops = _sums(extents)[1:]
+    shape = [stops[-1] if n == place else extent for n, extent in enumerate(x.shape)]
+
+    def at(i: Indices) -> list[Expr]:
+        which = pieces(i[place], [(index(n), stop) for n, stop in enumerate(stops)])
+        return [which if n == place else each for n, each in enumerate(i)]
+    return b.compute(shape, lambda i: x.at(at(i)))
+
+
+def _repeated(b: Builder, x: Array, times: Expr, place: int) -> Array:
+    if times is ZERO:
+        return select(b, x, (*[slice(None)] * place, slice(0, 0)))
     shape = [product_of((extent, times)) if n == place else extent for n, extent in enumerate(x.shape)]
     return b.view(x, shape, lambda i: [floor_quotient(at, times) if n == place else at for n, at in enumerate(i)])
 
@@ -273,20 +256,3 @@ def array_split(b: Builder, x: Array, parts: Any, axis: Any) -> tuple[Array, ...
 def _part(b: Builder, x: Array, axis: int, start: Expr, count: Expr) -> Array:
     shape = [count if n == axis else extent for n, extent in enumerate(x.shape)]
     return b.view(x, shape, lambda i: [start + at if n == axis else at for n, at in enumerate(i)])
-
-
-def widths_of(b: Builder, written: Any, rank: int, extent: Any) -> list[tuple[Expr, Expr]]:
-    """The widths of np.pad: a number or a pair for all axes, or for each axis a pair, or a number in a list. `extent`:
-    reads one."""
-    parts = written if isinstance(written, tuple | list) else [written]
-    if not any(isinstance(part, tuple | list) for part in parts):
-        parts = [parts]
-    if len(parts) == 1:
-        parts = [*parts] * rank
-    lengths = {len(part) if isinstance(part, tuple | list) else 0 for part in parts}
-    if len(parts) != rank or not (lengths <= {1} or lengths <= {2}):
-        b.fail("E322", f"the widths of np.pad are a number, a pair, or a pair for each of {rank} axes",
-               "((before, after), …)")
-    return [(extent(part[0]), extent(part[-1])) for part in parts]
-
-
