@@ -213,7 +213,7 @@ def wraps_nothing(x: Any) -> Any:
 
 
 def some_weights(x: Any) -> Any:
-    return np.cov(x, aweights=x[0])
+    return np.cov(x, aweights=x[:, :2])
 
 
 def three_axes(x: Any) -> Any:
@@ -222,7 +222,7 @@ def three_axes(x: Any) -> Any:
 
 @pytest.mark.parametrize(("function", "message"), [
     (wraps_nothing, "E323: np.take with the mode 'wrap' takes elements of an empty axis"),
-    (some_weights, "E327: np.cov is not supported with these arguments"), (three_axes, "E330: variables are a matrix or a vector, not an array of the shape [1 N0 N1]")])
+    (some_weights, "E330: weights of observations have one axis"), (three_axes, "E330: variables are a matrix or a vector, not an array of the shape [1 N0 N1]")])
 def test_refusals(function: Callable[..., Any], message: str) -> None:
     with pytest.raises(CatenError) as refused:
         caten.op(function, runtime="gcc")(X)

@@ -52,6 +52,7 @@ VARIANCE = "x:array axis=None dtype:dtype=None ddof:int=0 keepdims:bool=False"
 SELECTIVE = "initial:operand=None where:operand=True"
 PAIR = "x1:operand x2:operand"
 PIECEWISE = "piecewise"                         # its list may have functions, which are applied to x first
+LIKE = "dtype:dtype=None shape:shape=None"
 OF_TYPE = "* dtype:dtype=None"
 
 
@@ -204,9 +205,11 @@ def _part(fn: str) -> Callable[..., Operand]:
     return made
 
 
-def _clip(b: Builder, x: Operand, low: Any, high: Any, least: Any, most: Any) -> Operand:
+def _clip(b: Builder, x: Any, low: Any, high: Any, least: Any, most: Any, dtype: str | None) -> Operand:
     """One bound may be None. `least`, `most`: the bounds by their names in NumPy 2.1."""
     low, high = least if low is None else low, most if high is None else high
+    if dtype is not None:
+        x, low, high = [each if each is None else converted(b, dtype, each) for each in (x, low, high)]
     if low is None or high is None:
         return x if low is high else apply(b, "min", x, high) if low is None else apply(b, "max", x, low)
     return apply(b, "clip", x, low, high)
@@ -403,7 +406,8 @@ NUMPY: dict[str, Function] = dict([
     _function(PIECEWISE, "x:array condlist funclist", _piecewise),
     _function("choose", "a:array choices * mode:text='raise'", _choose),
     _function("where", "condition:operand x:operand y:operand", choose),
-    _function("clip", "x:operand a_min:operand=None a_max:operand=None min:operand=None max:operand=None", _clip),
+    _function("clip", "x:operand a_min:operand=None a_max:operand=None * min:operand=None max:operand=None "
+              "dtype:dtype=None", _clip),
     _universal("square", lambda b, x: apply(b, "pow", x, Literal(WEAK_INT, b.pos, value=2))),
     _universal("positive", lambda b, x: x),
     _universal("reciprocal", _one_over), _universal("fabs", _fabs),
@@ -494,6 +498,7 @@ NUMPY: dict[str, Function] = dict([
     _function("flip", "m:array axis=None", views.flip),
     *[_function(name, "m:array", lambda b, x, axis=axis: views.flip(b, x, axis))
       for name, axis in (("flipud", 0), ("fliplr", 1))],
+    _function("rot90", "m:array k:int=1 axes=(0,1)", views.rot90),
     _function("diagonal", "a:array offset:int=0 axis1=0 axis2=1", _diagonal),
     _function("broadcast_arrays", "*args:arrays", _broadcast_arrays),
     _function("reshape", "a:array shape:shape order:text='C'", _reshape),
@@ -520,19 +525,19 @@ NUMPY: dict[str, Function] = dict([
     *[_function(name, "ary:array indices_or_sections", partial(_split_along, axis))
       for name, axis in (("vsplit", 0), ("hsplit", 1), ("dsplit", 2))],
     _function("array_split", "ary:array indices_or_sections axis=0", joining.array_split),
-    _function("meshgrid", "*xi:arrays indexing:text='xy'", creation.meshgrid),
+    _function("meshgrid", "*xi:arrays indexing:text='xy' sparse:bool=False copy:bool=True", creation.meshgrid),
     _function("roll", "a:array shift axis=None", joining.roll),
     _function("repeat", "a:array repeats axis=None", joining.repeat),
     _function("tile", "A:array reps:shape", joining.tile),
     # new arrays
     _function("arange", "start:operand stop=None step:operand=None dtype:dtype=None", _arange),
     _function("full", "shape:shape fill_value:operand dtype:dtype=None", creation.full),
-    _function("full_like", "a:operand fill_value:operand dtype:dtype=None",
-              lambda b, x, value, dtype: creation.full(b, shape_of(x), value, dtype or creation.like(x)[1])),
+    _function("full_like", f"a:operand fill_value:operand {LIKE}", lambda b, x, value, dtype, shape: creation.full(
+        b, shape_of(x) if shape is None else shape, value, dtype or creation.like(x)[1])),
     *[_function(name, "shape:shape dtype:dtype=None",
                 lambda b, shape, dtype, n=n: creation.zeros(b, shape, dtype, n)) for name, n in _LIKE.items()],
-    *[_function(f"{name}_like", "a:operand dtype:dtype=None",
-                lambda b, x, dtype, n=n: creation.zeros(b, shape_of(x), dtype or creation.like(x)[1], n))
+    *[_function(f"{name}_like", f"a:operand {LIKE}", lambda b, x, dtype, shape, n=n: creation.zeros(
+        b, shape_of(x) if shape is None else shape, dtype or creation.like(x)[1], n))
       for name, n in _LIKE.items()],
     _function("eye", "N:extent M:extent=None k:int=0 dtype:dtype=None", _eye),
     _function("identity", "n:extent dtype:dtype=None", lambda b, n, dtype: _eye(b, n, None, 0, dtype)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...core.expr import index
 from .argument_binding import as_array, described
 from .axis_arguments import axis_of
 from .builder import Builder
@@ -88,11 +89,14 @@ def append(b: Builder, x: Array, values: Array, axis: Any) -> Array:
 def insert(b: Builder, x: Array, at: Any, values: Array, axis: Any) -> Array:
     """The values, in the type of the elements, before the element at one index; without an axis the elements as one
     axis. Values of fewer axes are one slice, repeated along the others."""
-    if not isinstance(at, int) or isinstance(at, bool):
-        b.fail("E326", "the index of np.insert is one number that is known when the body is compiled")
     if axis is None:
         x, axis = ravel(b, x), 0
     place = axis_of(b, axis, x.rank)
+    if isinstance(at, tuple | list) and len(at) > 1:
+        return _inserted(b, x, at, values, place)
+    at = at[0] if isinstance(at, tuple | list) and len(at) == 1 else at
+    if not isinstance(at, int) or isinstance(at, bool):
+        b.fail("E326", "the index of np.insert is a number, or a list of numbers, known when the body is compiled")
     new = moveaxis(b, _of_rank(b, b.array(converted(b, x.dtype, values)), x.rank, before=True), 0, place)
     new = broadcast_to(b, new, tuple([new.shape[n] if n == place else extent for n, extent in enumerate(x.shape)]))
     whole = [slice(None)] * place
@@ -100,18 +104,65 @@ def insert(b: Builder, x: Array, at: Any, values: Array, axis: Any) -> Array:
     return concatenate(b, [*before, new, select(b, x, (*whole, slice(at, None)))], place)
 
 
+def _inserted(b: Builder, x: Array, at: Sequence[Any], values: Array, place: int) -> Array:
+    """A slice of the values before each of several places of x."""
+    _known_places(b, "np.insert", at)
+    values = _of_rank(b, b.array(converted(b, x.dtype, values)), x.rank, before=True)
+    shape = [index(len(at)) if n == place else extent for n, extent in enumerate(x.shape)]
+    new = broadcast_to(b, values, tuple(shape))
+    whole = [slice(None)] * place
+    parts: list[Array] = []
+    last: int | None = None
+    for n in sorted(range(len(at)), key=lambda n: at[n]):
+        if at[n] != last and at[n] != 0:
+            parts.append(select(b, x, (*whole, slice(last, at[n]))))
+        parts.append(select(b, new, (*whole, slice(n, n + 1))))
+        last = at[n]
+    return concatenate(b, [*parts, select(b, x, (*whole, slice(last, None)))], place)
+
+
 def delete(b: Builder, x: Array, at: Any, axis: Any) -> Array:
     """Without the element, or the slice, at one index; without an axis the elements as one axis."""
-    if not isinstance(at, int) or isinstance(at, bool):
-        b.fail("E328", "which elements np.delete leaves out is known when the body is compiled: one number")
     if axis is None:
         x, axis = ravel(b, x), 0
     place = axis_of(b, axis, x.rank)
     whole = [slice(None)] * place
-    select(b, x, (*whole, at))                             # the index has to be inside
-    after = [] if at == -1 else [select(b, x, (*whole, slice(at + 1, None)))]
-    before = [] if at == 0 else [select(b, x, (*whole, slice(None, at)))]
-    return concatenate(b, [*before, *after], place)
+    if isinstance(at, slice):
+        left_out = [_bounds(b, at)]
+    else:
+        left_out = [(k, k + 1 or None) for k in _known_places(b, "np.delete", at)]
+        for k, _ in left_out:
+            select(b, x, (*whole, k))                        # the index has to be inside
+    stops = [start for start, _ in left_out] + [None]
+    starts = [None, *[stop if stop is not None else END for _, stop in left_out]]
+    kept = [select(b, x, (*whole, slice(start, stop))) for start, stop in zip(starts, stops, strict=True)
+            if start is not END and stop != 0 and (start is None or start != stop)]
+    return concatenate(b, kept or [select(b, x, (*whole, slice(0, 0)))], place)
+
+
+END = object()
+
+
+def _known_places(b: Builder, what: str, at: Any) -> list[int]:
+    """Indices in ascending order, all from the front or all from the end."""
+    given = at if isinstance(at, tuple | list) else [at]
+    found = sorted({k for k in given if isinstance(k, int) and not isinstance(k, bool)})
+    if len(found) < len(given) and not all(isinstance(k, int) and not isinstance(k, bool) for k in given):
+        b.fail("E328", f"the indices of {what} are numbers that are known when the body is compiled")
+    if found and found[0] < 0 <= found[-1]:
+        b.fail("E327", f"the indices of {what} are all counted from the front, or all from the end")
+    return found
+
+
+def _bounds(b: Builder, part: slice) -> tuple[int, int | None]:
+    """Where a slice begins and ends, if both are counted from one end."""
+    start, stop = 0 if part.start is None else part.start, part.stop
+    known = [k for k in (start, stop) if k is not None]
+    if part.step not in (None, 1) or not all(isinstance(k, int) and not isinstance(k, bool) for k in known) or (
+            stop is not None and (start < 0) != (stop < 0) and start != 0):
+        b.fail("E328", "the slice of np.delete has numbers that are known when the body is compiled, no step, and both "
+               "ends counted from one side", "np.concatenate of the parts that remain")
+    return start, stop if stop is None or start == 0 or stop >= start else start
 
 
 def rows_of(b: Builder, parts: Any) -> Array:

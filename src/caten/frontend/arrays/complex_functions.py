@@ -10,7 +10,7 @@ from typing import Any
 Apply = Callable[..., Any]                     # (operator, operands…) -> the operand, element by element
 Number = Callable[[float], Any]
 Function = Callable[[Apply, Number, Any], Any]
-OfTwo = Callable[[Apply, Any, Any], Any]
+OfTwo = Callable[[Apply, Number, Any, Any], Any]
 
 
 def exp(f: Apply, number: Number, z: Any) -> Any:
@@ -167,7 +167,7 @@ def _is_nan(f: Apply, z: Any) -> Any:
 
 def _ordered(by_real: str, by_imaginary: str) -> OfTwo:
     """By the real parts, of equal ones by the imaginary parts; false if a part is NaN."""
-    def made(f: Apply, x: Any, y: Any) -> Any:
+    def made(f: Apply, number: Number, x: Any, y: Any) -> Any:
         known = f("not", f("or", _is_nan(f, x), _is_nan(f, y)))
         by_parts = f("or", f(by_real, f("real", x), f("real", y)), f("and", f("eq", f("real", x), f("real", y)), f(
             by_imaginary, f("imag", x), f("imag", y))))
@@ -177,10 +177,24 @@ def _ordered(by_real: str, by_imaginary: str) -> OfTwo:
 
 def _extreme(before: OfTwo) -> OfTwo:
     """The first NaN of two, else the one that is before the other."""
-    return lambda f, x, y: f("where", f("or", _is_nan(f, x), before(f, x, y)), x, y)
+    return lambda f, number, x, y: f("where", f("or", _is_nan(f, x), before(f, number, x, y)), x, y)
+
+
+def power(f: Apply, number: Number, z: Any, w: Any) -> Any:
+    """exp (w log z); 1 for w = 0, and of z = 0 the number 0 where the real part of w is positive, else NaN."""
+    found = exp(f, number, f("mul", w, log(f, number, z)))
+    zero = number(0.0)
+
+    def is_zero(v: Any) -> Any:
+        return f("and", f("eq", f("real", v), zero), f("eq", f("imag", v), zero))
+
+    def part(name: str, of_exponent_zero: float) -> Any:
+        of_zero = f("where", f("gt", f("real", w), zero), zero, number(math.nan))
+        return f("where", is_zero(w), number(of_exponent_zero), f("where", is_zero(z), of_zero, f(name, found)))
+    return f("complex", part("real", 1.0), part("imag", 0.0))
 
 
 LESS, GREATER = _ordered("lt", "lt"), _ordered("gt", "gt")
 AT_MOST, AT_LEAST = _ordered("lt", "le"), _ordered("gt", "ge")
 OF_TWO_COMPLEX: dict[str, OfTwo] = {"lt": LESS, "gt": GREATER, "le": AT_MOST, "ge": AT_LEAST,
-                                    "max": _extreme(AT_LEAST), "min": _extreme(AT_MOST)}
+                                    "max": _extreme(AT_LEAST), "min": _extreme(AT_MOST), "pow": power}

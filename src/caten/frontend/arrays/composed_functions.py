@@ -7,20 +7,22 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...core.dtypes import DTYPES, is_complex
-from ...core.expr import FALSE, Cast, Expr, Op, index
+from ...core.expr import FALSE, TRUE, Cast, Expr, Op, index
 from ...loop.affine import canonical
 from ..typing import WEAK_FLOAT, WEAK_INT, Literal, Value
-from .argument_binding import as_array, described
+from .argument_binding import ElementType, as_array, call, described
+from .array_functions import NUMPY
 from .array_reductions import keep, mean, reduced, total
 from .array_scans import running_total
 from .axis_arguments import axes_of, axis_of
 from .builder import Builder
+from .covariances import COVARIANCES
 from .differences import DIFFERENCES, floating
-from .elementwise_functions import apply, choose, converted, term_of
-from .fourier import FOURIER, Numpy
+from .elementwise_functions import apply, choose, converted, term_of, truth
+from .fourier import FOURIER, Numpy, fitted
 from .handles import ZERO, Array, Operand, dtype_of, is_whole, product_of, shape_of, size_term
 from .histograms import HISTOGRAMS
-from .joining import stack
+from .joining import concatenate, stack
 from .padding import pad
 from .reshaping import ravel, reshape
 from .selection import select
@@ -31,8 +33,15 @@ from .views import broadcast_to, expand_dims, moveaxis
 
 def _of_known(name: str) -> Callable[..., Operand]:
     """A reduction of what is not NaN: of integers and bools the plain one."""
-    def made(numpy: Numpy, b: Builder, x: Array, axis: Any, keepdims: bool) -> Operand:
+    def made(numpy: Numpy, b: Builder, x: Array, axis: Any, keepdims: bool, dtype: str | None, initial: Operand | None,
+             where: Any) -> Operand:
         fn = PLAIN[name]
+        if dtype is not None or initial is not None or where is not True:
+            neutral = Literal(WEAK_INT, b.pos, value=int(fn == "mul")) if fn in ("add", "mul") else initial
+            known = x if neutral is None or not _has_nan(x) else choose(b, apply(b, "isnan", x), neutral, x)
+            options = {"dtype": ElementType(dtype)} if dtype is not None else {}
+            return _called(b, name.removeprefix("nan"), known, axis=axis, keepdims=keepdims, initial=initial,
+                           where=where, **options)
         if DTYPES[x.dtype].kind in ("int", "uint", "bool"):
             return total(b, fn, x, axis, None, keepdims) if fn in ("add", "mul") else reduced(b, fn, x, axis, keepdims)
         return _along_one(name)(numpy, b, x, axis, keepdims)
@@ -59,7 +68,39 @@ def _along_one(name: str) -> Callable[..., Operand]:
     return made
 
 
-def _nanvar(numpy: Numpy, b: Builder, x: Array, axis: Any, ddof: int, keepdims: bool) -> Operand:
+def _has_nan(x: Array) -> bool:
+    return DTYPES[x.dtype].kind not in ("int", "uint", "bool")
+
+
+def _called(b: Builder, name: str, *args: Any, **keywords: Any) -> Operand:
+    """The result of a function of NumPy that is no operator of the library."""
+    made: Operand = call(b, NUMPY[name], args, {key: value for key, value in keywords.items() if value is not None})
+    return made
+
+
+def _of_known_where(name: str, make: Callable[..., Operand], b: Builder, x: Array, axis: Any, dtype: str | None,
+                    keepdims: bool, where: Any, **options: Any) -> Operand:
+    """The function of what is not NaN, and where a condition holds."""
+    if dtype is not None:
+        x = b.array(converted(b, dtype, x))
+    if where is True:
+        return make(x)
+    known = apply(b, "not", apply(b, "isnan", x)) if _has_nan(x) else Value("bool", b.pos, expr=TRUE)
+    return _called(b, name, x, axis=axis, keepdims=keepdims, where=apply(b, "and", known, truth(b, where)), **options)
+
+
+def _nanmean(numpy: Numpy, b: Builder, x: Array, axis: Any, dtype: str | None, keepdims: bool, where: Any) -> Operand:
+    return _of_known_where("mean", lambda x: _along_one("nanmean")(numpy, b, x, axis, keepdims), b, x, axis, dtype,
+                           keepdims, where)
+
+
+def _nanvar(numpy: Numpy, b: Builder, x: Array, axis: Any, dtype: str | None, ddof: int, keepdims: bool,
+            where: Any) -> Operand:
+    return _of_known_where("var", lambda x: _nanvar_of(numpy, b, x, axis, ddof, keepdims), b, x, axis, dtype,
+                           keepdims, where, ddof=ddof)
+
+
+def _nanvar_of(numpy: Numpy, b: Builder, x: Array, axis: Any, ddof: int, keepdims: bool) -> Operand:
     return _along_one("nanvar")(numpy, b, floating(b, x), axis, keepdims, ddof=ddof)
 
 
@@ -207,12 +248,45 @@ def _digitize(numpy: Numpy, b: Builder, x: Array, bins: Array, right: bool) -> O
     return numpy(b, "searchsorted", bins, x, side="left" if right else "right")
 
 
-def _interp(numpy: Numpy, b: Builder, x: Array, xp: Array, fp: Array, left: Any, right: Any) -> Operand:
-    """`left` and `right`: instead of the first and the last value, outside."""
+def _interp(numpy: Numpy, b: Builder, x: Array, xp: Array, fp: Array, left: Any, right: Any,
+            period: float | None) -> Operand:
+    """`left` and `right`: instead of the first and the last value, outside. `period`: x + period is x; there is no
+    outside then, and the places need no order."""
+    if period is not None:
+        x, xp, fp = _around(numpy, b, x, xp, fp, period)
+        left = right = None
     found = numpy(b, "interp", x, xp, fp)
     if left is not None:
         found = choose(b, apply(b, "lt", x, select(b, xp, 0)), left, found)
     return found if right is None else choose(b, apply(b, "gt", x, select(b, xp, -1)), right, found)
+
+
+def _around(numpy: Numpy, b: Builder, x: Array, xp: Array, fp: Array, period: float) -> tuple[Array, Array, Array]:
+    """Places within one period, in ascending order, with a neighbour beyond each end."""
+    if not isinstance(period, int | float) or not period or not math.isfinite(period):
+        b.fail("E326", "the period of np.interp is a number other than 0 that is known when the body is compiled")
+    by = Literal(WEAK_FLOAT, b.pos, value=float(abs(period)))
+    x, xp = (b.array(apply(b, "mod", converted(b, "f64", each), by)) for each in (x, xp))
+    order = b.array(numpy(b, "argsort", xp))
+    xp, fp = select(b, xp, order), select(b, fp, order)
+    last, first = slice(-1, None), slice(0, 1)
+    beyond = [b.array(apply(b, fn, select(b, xp, part), by)) for fn, part in (("sub", last), ("add", first))]
+    values = concatenate(b, [select(b, fp, last), fp, select(b, fp, first)])
+    return x, concatenate(b, [beyond[0], xp, beyond[1]]), values
+
+
+def _isin(numpy: Numpy, b: Builder, x: Operand, others: Array, assume_unique: bool, invert: bool,
+          kind: str | None) -> Operand:
+    """Is each element one of the others? Of complex numbers by comparing all pairs."""
+    dtypes = [dtype_of(x), others.dtype]
+    if any(dtype in DTYPES and is_complex(dtype) for dtype in dtypes):
+        each = b.array(x)
+        pairs = b.array(apply(b, "eq", expand_dims(b, each, each.rank), ravel(b, others)))
+        found: Operand = reduced(b, "or", pairs, -1, False)
+    else:
+        x, among = (converted(b, "u8", each) if dtype_of(each) == "bool" else each for each in (x, others))
+        found = numpy(b, "isin", x, ravel(b, b.array(among)))
+    return apply(b, "not", found) if invert else found
 
 
 def _lexsort(numpy: Numpy, b: Builder, keys: Any) -> Operand:
@@ -232,9 +306,19 @@ def _partition(name: str) -> Callable[..., Operand]:
     return made
 
 
-def _packbits(numpy: Numpy, b: Builder, x: Array, axis: Any) -> Operand:
+def _packbits(numpy: Numpy, b: Builder, x: Array, axis: Any, bitorder: str) -> Operand:
     bits = x if x.dtype != "bool" else b.array(converted(b, "u8", x))
-    return numpy(b, "packbits", bits, axis=axis)
+    return numpy(b, "packbits", bits, axis=axis, bitorder=bitorder)
+
+
+def _unpackbits(numpy: Numpy, b: Builder, x: Array, axis: Any, count: int | None, bitorder: str) -> Operand:
+    """`count`: how many bits, filled with 0; if it is negative, how many at the end are left out."""
+    bits = b.array(numpy(b, "unpackbits", x, axis=axis, bitorder=bitorder))
+    place = axis_of(b, -1 if axis is None else axis, bits.rank)
+    if count is None:
+        return bits
+    return fitted(b, bits, index(count), place) if count >= 0 else select(
+        b, bits, (*[slice(None)] * place, slice(None, count)))
 
 
 def _fftfreq(positive: bool) -> Callable[..., Operand]:
@@ -280,11 +364,13 @@ CLOSE = "a:operand b:operand rtol:operand=1e-05 atol:operand=1e-08 equal_nan:boo
 SHARES = "a:array q axis=None method:text='linear' keepdims:bool=False"
 # By their paths: the signature, and what makes the result of other functions.
 COMPOSED: dict[str, tuple[str, Callable[..., Any]]] = {
-    **{name: ("a:array axis=None ddof:int=0 keepdims:bool=False", make)
+    **{name: ("a:array axis=None dtype:dtype=None ddof:int=0 keepdims:bool=False * where:operand=True", make)
        for name, make in (("nanvar", _nanvar), ("nanstd", _nanstd))},
     **{name: ("a:array axis=None keepdims:bool=False", _along_one(name)) for name in (
-        "median", "nanmedian", "nanmean")},
-    **{name: ("a:array axis=None keepdims:bool=False", _of_known(name)) for name in PLAIN},
+        "median", "nanmedian")},
+    "nanmean": ("a:array axis=None dtype:dtype=None keepdims:bool=False * where:operand=True", _nanmean),
+    **{name: ("a:array axis=None keepdims:bool=False dtype:dtype=None initial:operand=None where:operand=True",
+              _of_known(name)) for name in PLAIN},
     **{name: ("a:array axis=None dtype:dtype=None", _running_known(name, fn))
        for name, fn in (("nancumsum", "add"), ("nancumprod", "mul"))},
     **{name: (SHARES, _quantile(name, 100 if name.endswith("percentile") else 1)) for name in QUANTILES},
@@ -295,11 +381,13 @@ COMPOSED: dict[str, tuple[str, Callable[..., Any]]] = {
     "angle": ("z:operand deg:bool=False", _angle),
     "nan_to_num": ("x:array copy:bool=True nan=0.0 posinf=None neginf=None", _nan_to_num),
     "digitize": ("x:array bins:array right:bool=False", _digitize),
-    "interp": ("x:array xp:array fp:array left:operand=None right:operand=None", _interp),
+    "interp": ("x:array xp:array fp:array left:operand=None right:operand=None period=None", _interp),
     "lexsort": ("keys", _lexsort),
     "partition": ("a:array kth axis=-1", _partition("sort")),
     "argpartition": ("a:array kth axis=-1", _partition("argsort")),
-    "packbits": ("a:array axis=None", _packbits),
+    "packbits": ("a:array axis=None bitorder:text='big'", _packbits),
+    "unpackbits": ("a:array axis=None count:int=None bitorder:text='big'", _unpackbits),
+    "isin": ("element:operand test_elements:array assume_unique:bool=False invert:bool=False kind:text=None", _isin),
     "fft.fftfreq": ("n:extent d:operand=1.0", _fftfreq(False)),
     "fft.rfftfreq": ("n:extent d:operand=1.0", _fftfreq(True)),
     "hanning": ("M:extent", _window(0.5, 0.5)),
@@ -308,5 +396,5 @@ COMPOSED: dict[str, tuple[str, Callable[..., Any]]] = {
     "bartlett": ("M:extent", _bartlett),
     "pad": ("array:array pad_width mode:text='constant' constant_values=0 end_values=0 stat_length=None "
             "reflect_type:text='even'", pad),
-    **FOURIER, **HISTOGRAMS, **DIFFERENCES, **SPACED,
+    **COVARIANCES, **DIFFERENCES, **FOURIER, **HISTOGRAMS, **SPACED,
 }

@@ -17,7 +17,7 @@ from .handles import ZERO, Array, Indices, Operand, owned, shape_of, size_term, 
 from .joining import stack
 from .selection import pieces
 from .size_facts import ceiling_quotient
-from .views import broadcast_to, diagonal, flip
+from .views import broadcast_to, diagonal, expand_dims, flip
 
 MOST_NUMBERS = 1024            # of an array that is written out
 TRUTH = (FALSE, TRUE)
@@ -29,6 +29,9 @@ def full(b: Builder, shape: Sequence[Expr], value: Operand, dtype: str | None = 
     if isinstance(value, Array):
         made = value if dtype is None else b.array(converted(b, dtype, value))
         return owned(broadcast_to(b, made, tuple(_not_negative(b, shape))))
+    rounds = dtype is not None and DTYPES[dtype].kind in ("int", "uint") and value.kind == WEAK_FLOAT
+    if dtype == "bool" or (rounds and b.lang == "python"):
+        value = cast_scalar(b, dtype or "bool", value)
     expr = b.typing.settle(value, dtype, "this value") if dtype and value.weak else b.typing.default(value)
     if dtype and expr.dtype != dtype:
         expr = b.typing.default(cast_scalar(b, dtype, value))
@@ -117,8 +120,9 @@ def vander(b: Builder, x: Array, columns: Expr | None, increasing: bool) -> Arra
     return powers if increasing else flip(b, powers, 1)
 
 
-def meshgrid(b: Builder, arrays: Sequence[Array], indexing: str) -> list[Array]:
-    """Each array of one axis along its axis of a grid; the first two axes are exchanged under `xy`."""
+def meshgrid(b: Builder, arrays: Sequence[Array], indexing: str, sparse: bool, copy: bool) -> list[Array]:
+    """Each array of one axis along its axis of a grid; the first two axes are exchanged under `xy`. `sparse`: the other
+    axes of each have one element."""
     if indexing not in ("xy", "ij"):
         b.fail("E322", f"np.meshgrid has the indexing 'xy' and 'ij', not '{indexing}'")
     for x in arrays:
@@ -128,6 +132,9 @@ def meshgrid(b: Builder, arrays: Sequence[Array], indexing: str) -> list[Array]:
     if indexing == "xy" and len(arrays) > 1:
         places[:2] = 1, 0
     shape = [arrays[n].shape[0] for n in places]
+    if sparse:
+        return [expand_dims(b, x, tuple([axis for axis in range(len(arrays)) if axis != place])) if len(arrays) > 1
+                else x for x, place in zip(arrays, places, strict=True)]
 
     def along(x: Array, axis: int) -> Array:
         return b.compute(shape, lambda i: x.at((i[axis],)))

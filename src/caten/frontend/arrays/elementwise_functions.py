@@ -27,6 +27,7 @@ STATIC: dict[str, Callable[..., Any]] = {
     "shr": operator.rshift, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
     "eq": operator.eq, "ne": operator.ne, "max": max, "min": min, "sqrt": math.sqrt, "exp": math.exp, "log": math.log,
     "sin": math.sin, "cos": math.cos, "tanh": math.tanh, "log2": math.log2, "floor": math.floor, "ceil": math.ceil}
+MOST_PRODUCTS = 100             # the exponent of a complex number from which on its power is one of e, as in NumPy
 POWERS = (2, 3, 4, 5, 6, 7, 8)                  # exponents of integers that become products
 # The float type in which numpy computes a function of integers.
 FLOAT_OF = {"bool": "f16", "i8": "f16", "u8": "f16", "i16": "f32", "u16": "f32"}
@@ -81,14 +82,16 @@ def _of_complex(b: Builder, fn: str, operands: tuple[Operand, ...]) -> Operand |
     if not kinds:
         return None
     by_parts = partial(_part_by_part, b)
+    def number(value: float) -> Literal:
+        return Literal(WEAK_FLOAT, b.pos, value=value)
     if len(operands) == 1:
-        made: Operand = OF_COMPLEX[fn](by_parts, lambda value: Literal(WEAK_FLOAT, b.pos, value=value), operands[0])
+        made: Operand = OF_COMPLEX[fn](by_parts, number, operands[0])
         return made
     if b.lang != "python":
         return None
     common = reduce(lambda s, t: b.typing.join_kinds(s, t, b.pos, fn), [dtype_of(x) for x in operands])
     both = [converted(b, common, x) for x in operands]
-    found: Operand = OF_TWO_COMPLEX[fn](by_parts, *both)
+    found: Operand = OF_TWO_COMPLEX[fn](by_parts, number, *both)
     return found
 
 
@@ -183,9 +186,23 @@ def _power(b: Builder, x: Operand, y: Operand) -> Operand | None:
         return x
     if exponent == int(exponent) and int(exponent) in (POWERS if whole else POWERS[:2]):
         return reduce(lambda product, _: apply(b, "mul", product, x), range(int(exponent) - 1), x)
+    if kind in DTYPES and is_complex(kind) and exponent == int(exponent) and 1 < abs(exponent) < MOST_PRODUCTS:
+        made = _product_of_squares(b, x, abs(int(exponent)))
+        return made if exponent > 0 else apply(b, "div", Literal(WEAK_INT, b.pos, value=1), made)
     if exponent in (0.5, -1) and not whole:
         return apply(b, "sqrt", x) if exponent == 0.5 else apply(b, "div", Literal(WEAK_INT, b.pos, value=1), x)
     return None
+
+
+def _product_of_squares(b: Builder, x: Operand, exponent: int) -> Operand:
+    """x to a positive power, of the powers whose exponents are 1, 2, 4, …"""
+    factors: list[Operand] = []
+    while exponent:
+        if exponent % 2:
+            factors.append(x)
+        exponent //= 2
+        x = apply(b, "mul", x, x) if exponent else x
+    return reduce(lambda s, t: apply(b, "mul", s, t), factors)
 
 
 def _whole_power(b: Builder, x: Operand, y: Operand) -> Operand | None:

@@ -36,10 +36,10 @@ def _transform(numpy: Numpy, b: Builder, name: str, x: Array, n: Expr | None, ax
         b.require(n > index(0), "E326", f"np.fft.{name} makes one element at least", "n=…")
     options: dict[str, Any] = {"axis": axis_of(b, axis, x.rank), "norm": norm}
     if name not in ("irfft", "hfft"):
-        return b.array(numpy(b, f"fft.{name}", _fitted(b, x, n, axis), **options))
+        return b.array(numpy(b, f"fft.{name}", fitted(b, x, n, axis), **options))
     if n is not None:
         half = canonical(floor_quotient(n, index(2)) + 1)
-        x, count = _fitted(b, x, half, axis), constant_of(n)
+        x, count = fitted(b, x, half, axis), constant_of(n)
         if count is None:
             b.fail("E327", f"the length of np.fft.{name} is a number", "leave it out: it is even then")
         if count % 2:
@@ -47,7 +47,7 @@ def _transform(numpy: Numpy, b: Builder, name: str, x: Array, n: Expr | None, ax
     return b.array(numpy(b, f"fft.{name}", x, **options))
 
 
-def _fitted(b: Builder, x: Array, n: Expr | None, axis: Any) -> Array:
+def fitted(b: Builder, x: Array, n: Expr | None, axis: Any) -> Array:
     """The array cut, or filled with zeros, to n elements along an axis."""
     place = axis_of(b, axis, x.rank)
     have = x.shape[place]

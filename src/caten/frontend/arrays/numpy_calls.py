@@ -13,7 +13,7 @@ from .argument_binding import as_array
 from .array_products import conjugated
 from .builder import Builder
 from .called_composites import CalledComposite, Composites, call_composite
-from .elementwise_functions import FLOAT_OF, converted
+from .elementwise_functions import FLOAT_OF, converted, truth
 from .handles import Array, spelled
 from .joining import concatenate
 from .reshaping import ravel
@@ -62,6 +62,9 @@ def call_numpy(b: Builder, callee: NumpyOperator, args: Sequence[Any], keywords:
     arrays = [ravel(b, v) if bound.flattened and isinstance(v, Array) else v for v in bound.arrays]
     if (made := short_order(b, callee.path, arrays[0], bound.attributes)) is not None:
         return made
+    are_bools = callee.path in OF_PRODUCTS and all(isinstance(v, Array) and v.dtype == "bool" for v in arrays)
+    if are_bools:                                            # is a product true?
+        arrays = [converted(b, "i64", v) for v in arrays]
     arrays = _of_one_type(b, operator, callee.path, arrays)
     if callee.path == "linalg.solve" and isinstance(arrays[1], Array) and arrays[1].rank == 1:
         solved = call_composite(b, operator, [arrays[0], expand_dims(b, arrays[1], 1)], bound.attributes)
@@ -76,6 +79,8 @@ def call_numpy(b: Builder, callee: NumpyOperator, args: Sequence[Any], keywords:
     made = call_composite(b, operator, arrays, bound.attributes)
     if callee.path == "linalg.svd" and bound.attributes.get("compute_uv") is False:
         return made[1]
+    if are_bools:
+        made = b.array(truth(b, made))
     return made if mode is None else _overlapping(b, made, arrays, mode, callee.path)
 
 
@@ -83,20 +88,21 @@ def _of_variables(b: Builder, callee: NumpyOperator, args: Sequence[Any], keywor
     """`np.cov` and `np.corrcoef`: variables in rows or columns, of one array or two; of a single one a number."""
     operator = callee.operator
     try:
-        arrays, in_rows, attributes = VARIABLES[callee.path](*args, **keywords)
+        arrays, are_rows, attributes = VARIABLES[callee.path](*args, **keywords)
     except (TypeError, Unknown):
         b.fail("E327", f"np.{callee.path} is not supported with these arguments",
                f"it takes the arrays, rowvar, and for np.cov bias and ddof; `caten ops {operator.name}` tells more")
-    rows = [_in_rows(b, b.array(x), in_rows) for x in arrays]
+    rows = [in_rows(b, b.array(x), are_rows) for x in arrays]
     together = rows[0] if len(rows) == 1 else concatenate(b, rows, 0)
     made = call_composite(b, operator, _of_one_type(b, operator, callee.path, [together]), attributes)
     return squeeze(b, made, (0, 1)) if len(arrays) == 1 and b.array(arrays[0]).rank == 1 else made
 
 
-def _in_rows(b: Builder, x: Array, in_rows: bool) -> Array:
+def in_rows(b: Builder, x: Array, are_rows: bool) -> Array:
+    """Variables as the rows of a matrix. E330 for more than two axes."""
     if x.rank not in (1, 2):
         b.fail("E330", f"variables are a matrix or a vector, not an array of the shape {spelled(x.shape)}")
-    return expand_dims(b, x, 0) if x.rank == 1 else x if in_rows else transpose(b, x, None)
+    return expand_dims(b, x, 0) if x.rank == 1 else x if are_rows else transpose(b, x, None)
 
 
 def _overlapping(b: Builder, made: Array, arrays: Sequence[Any], mode: str, what: str) -> Array:
@@ -180,6 +186,7 @@ def _corrcoef(x: Any, y: Any = None, rowvar: Any = True) -> Any:
 VARIABLES: dict[str, Callable[..., Any]] = {"cov": _cov, "corrcoef": _corrcoef}
 # Functions with a mode, and the one that they have where none is given.
 MODES = {"convolve": "full", "correlate": "valid"}
+OF_PRODUCTS = ("convolve", "correlate", "kron")             # sums of products, of bools too
 # Where the operator's attributes are others than NumPy's.
 ADAPTED: dict[str, Callable[..., BoundCall]] = {"searchsorted": _searchsorted,
                                                 **{f"fft.{name}": _shifted for name in ("fftshift", "ifftshift")}}

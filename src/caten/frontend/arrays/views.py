@@ -96,6 +96,18 @@ def flip(b: Builder, x: Array, axis: Any = None) -> Array:
     return b.view(x, x.shape, lambda i: [x.shape[n] - i[n] - 1 if n in turned else i[n] for n in range(x.rank)])
 
 
+def rot90(b: Builder, x: Array, k: int, axes: Any) -> Array:
+    """Turned k times by 90 degrees, from the first of two axes towards the second."""
+    plane = axes_of(b, axes, x.rank)
+    if len(plane) != 2:
+        b.fail("E321", f"np.rot90 turns in the plane of two axes, and not of {len(plane)}", "axes=(0, 1)")
+    first, second = plane
+    k %= 4
+    if k % 2 == 0:
+        return flip(b, x, plane) if k else x
+    return swapaxes(b, flip(b, x, second if k == 1 else first), first, second)
+
+
 def diagonal(b: Builder, x: Array, offset: int = 0) -> Array:
     """The elements [i, i + offset] of the first two axes, along a new last axis."""
     if x.rank < 2:
