@@ -144,3 +144,16 @@ def test_elements_that_are_no_numbers_end(name: str) -> None:
     """The number of steps is bounded, and what comes of NaN is NaN."""
     found = getattr(caten.ops, name)(np.full((5, 5), np.nan))
     assert np.isnan(np.asarray(found[0])).any()
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (2, 0, 0), (1, 1)])
+def test_matrices_without_elements_or_with_one(shape: tuple[int, ...]) -> None:
+    x = np.full(shape, 2.0)
+    made = [(caten.ops.svd(x, full_matrices=False), np.linalg.svd(x, full_matrices=False)), (caten.ops.qr(x), np.linalg.qr(x)), ((caten.ops.svdvals(x), caten.ops.pinv(x), caten.ops.matrix_rank(x)),
+            (np.linalg.svdvals(x), np.linalg.pinv(x), np.linalg.matrix_rank(x)))]
+    if shape[-1] == shape[-2]:
+        made += [(caten.ops.eigh(x), np.linalg.eigh(x)), ((caten.ops.eigvalsh(x),), (np.linalg.eigvalsh(x),))]
+    for found, wanted in made:
+        for a, b in zip(found, wanted, strict=True):
+            assert np.shape(a) == np.shape(b)
+            np.testing.assert_allclose(abs(a), abs(b))

@@ -165,6 +165,14 @@ def _searchsorted(a: Any, v: Any, side: Any = "left") -> BoundCall:
     return BoundCall((a, v), {"right": side == "right"})
 
 
+def _pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = None) -> BoundCall:
+    """The bound has two names; that a matrix is symmetric changes how, not what."""
+    if hermitian not in (False, True) or (rcond is not None and rtol is not None):
+        raise Unknown
+    found = rcond if rtol is None else rtol
+    return BoundCall((a,), {} if found is None else {"rtol": found})
+
+
 def _shifted(x: Any, axes: Any = None) -> BoundCall:
     """One axis is a list of it."""
     return BoundCall((x,), {} if axes is None else {"axes": (axes,) if isinstance(axes, int) else axes})
@@ -188,7 +196,7 @@ VARIABLES: dict[str, Callable[..., Any]] = {"cov": _cov, "corrcoef": _corrcoef}
 MODES = {"convolve": "full", "correlate": "valid"}
 OF_PRODUCTS = ("convolve", "correlate", "kron")             # sums of products, of bools too
 # Where the operator's attributes are others than NumPy's.
-ADAPTED: dict[str, Callable[..., BoundCall]] = {"searchsorted": _searchsorted,
+ADAPTED: dict[str, Callable[..., BoundCall]] = {"searchsorted": _searchsorted, "linalg.pinv": _pinv,
                                                 **{f"fft.{name}": _shifted for name in ("fftshift", "ifftshift")}}
 
 
