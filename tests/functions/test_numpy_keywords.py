@@ -62,7 +62,7 @@ def known(x: Any, i: Any, s: Any) -> Any:
 
 def powers(x: Any, i: Any, s: Any) -> Any:
     z = x + 1j * i
-    return z ** 2, z ** 7, z ** -3, z ** 0, z ** 0.5, z ** 1j, 2 ** z, i ** (x + 1j), z ** i, z ** z, (0 * z) ** i, np.power(x, 2 + 0j)
+    return z ** 2, z ** 7, z ** -3, z ** 0, z ** 0.5, z ** 1j, 2 ** z, i ** (x + 1j), z ** i, z ** z, (0 * z) ** i, np.power(x, 2 + 0j), np.clip(z, 0, 1 + 2j), np.clip(x, 0, 2j), np.concatenate([z, z], dtype=np.complex64, casting="unsafe")
 
 
 @pytest.mark.parametrize("function", [slopes, padded, repeated, spaced, turned, among, spread, known, powers], ids=lambda f: f.__name__)
@@ -81,6 +81,7 @@ def test_what_numpy_computes(function: Callable[..., Any]) -> None:
     ("np.repeat(x, i[0], axis=1)", "E328: how many elements np.repeat makes is not known before the call"), ("np.repeat(x[None], [1, 2], axis=0)", "E320: 2 numbers say how often np.repeat repeats"), ("np.roll(x, (1, 2, 3), axis=(0, 1))", "E321: 3 shifts are given for 2 axes"),
     ("np.rot90(x, axes=(0,))", "E321: np.rot90 turns in the plane of two axes"), ("np.interp(x, x[0], x[1], period=0)", "E326: the period of np.interp is a number other than 0"), ("np.delete(x, i[0])", "E328: the indices of np.delete are numbers that are known"),
     ("np.delete(x, [0, -1])", "E327: the indices of np.delete are all counted from the front, or all from the end"), ("np.delete(x, slice(1, -1))", "E328: the slice of np.delete has numbers"), ("np.nanmax(x, where=x > 0)", "E322: np.max with 'where' needs 'initial'"),
+    ("np.where(x > 0)", "E328: at how many places a condition holds is not known before the call"), ("np.where(x > 0, x)", "E322: np.where lacks its argument 'y'"), ("np.concatenate([x, x], dtype=int)", "E310: double is not converted to int64 here"),
     ("np.geomspace(-1, 2)", "E326: the ends of np.geomspace have the same sign, and neither is 0")])
 def test_refusals(call: str, message: str) -> None:
     spec = f'[composite]\nname = "f"\ninputs = ["x{{f64}}[M N]", "i{{i64}}[M N]"]\noutputs = ["y{{...}}[...]"]\n[implementation]\nlang = "python"\ncode = """return {call}"""\n'

@@ -11,7 +11,7 @@ from ...core.dtypes import is_complex as is_complex_type
 from ...core.expr import Cast, Expr, index
 from ...core.scalars import OPERATORS
 from ...tensor.values import Inside
-from ..typing import WEAK_INT, Literal
+from ..typing import WEAK_INT, Literal, spell
 from . import (
     array_products,
     array_reductions,
@@ -42,6 +42,7 @@ from .elementwise_functions import (
     viewed,
 )
 from .handles import ONE, Array, Operand, constant_of, dtype_of, is_whole, owned, product_of, shape_of, size_term
+from .numpy_promotion import is_same_kind
 from .python_builtins import ndindex
 from .size_functions import also_of_sizes
 from .type_limits import finfo, iinfo
@@ -212,7 +213,20 @@ def _clip(b: Builder, x: Any, low: Any, high: Any, least: Any, most: Any, dtype:
         x, low, high = [each if each is None else converted(b, dtype, each) for each in (x, low, high)]
     if low is None or high is None:
         return x if low is high else apply(b, "min", x, high) if low is None else apply(b, "max", x, low)
+    if any(_is_complex(each) for each in (x, low, high)):
+        return apply(b, "min", apply(b, "max", x, low), high)
     return apply(b, "clip", x, low, high)
+
+
+def _where(b: Builder, condition: Operand, x: Any, y: Any) -> Operand:
+    """One of two elements. E328 for the indices where a condition holds, which NumPy gives without these."""
+    if x is None and y is None:
+        b.fail("E328", "at how many places a condition holds is not known before the call",
+               "np.where(condition, x, y) chooses elements; np.argmax(condition) is the first place, and "
+               "np.count_nonzero(condition) counts them")
+    if x is None or y is None:
+        b.fail("E322", "np.where lacks its argument 'y'", "np.where(condition, x, y)")
+    return choose(b, condition, x, y)
 
 
 def _select(b: Builder, conditions: list[Array], choices: list[Array], default: Any) -> Operand:
@@ -286,7 +300,8 @@ def _number(b: Builder, value: int | float) -> Operand:
     return term
 
 
-def _concatenate(b: Builder, arrays: list[Array] | Array, axis: Any, dtype: str | None) -> Operand:
+def _concatenate(b: Builder, arrays: list[Array] | Array, axis: Any, dtype: str | None,
+                 casting: str) -> Operand:
     if isinstance(arrays, Array) and arrays.rank > 1 and axis is not None:
         place, = axes_of(b, axis, arrays.rank - 1)
         x = views.moveaxis(b, arrays, 0, place)                # an axis whose parts follow each other
@@ -295,16 +310,22 @@ def _concatenate(b: Builder, arrays: list[Array] | Array, axis: Any, dtype: str 
     elif isinstance(arrays, Array):
         arrays = [reshaping.ravel(b, arrays)] if axis is None else b.fail(
             "E330", "np.concatenate of an array without axes in its parts", "an array of one axis is whole already")
-    return joining.concatenate(b, _in_type(b, arrays, dtype), axis)
+    return joining.concatenate(b, _in_type(b, arrays, dtype, casting), axis)
 
 
-def _stack(b: Builder, arrays: list[Array] | Array, axis: Any, dtype: str | None) -> Operand:
+def _stack(b: Builder, arrays: list[Array] | Array, axis: Any, dtype: str | None, casting: str) -> Operand:
     if isinstance(arrays, Array):
-        return views.moveaxis(b, _in_type(b, [arrays], dtype)[0], 0, axis)
-    return joining.stack(b, _in_type(b, arrays, dtype), axis)
+        return views.moveaxis(b, _in_type(b, [arrays], dtype, casting)[0], 0, axis)
+    return joining.stack(b, _in_type(b, arrays, dtype, casting), axis)
 
 
-def _in_type(b: Builder, arrays: list[Array], dtype: str | None) -> list[Array]:
+def _in_type(b: Builder, arrays: list[Array], dtype: str | None, casting: str) -> list[Array]:
+    """E310 for elements that a rule of NumPy does not convert."""
+    if casting not in ("same_kind", "unsafe"):
+        b.fail("E327", f"the casting '{casting}' is not supported yet", "there are 'same_kind' and 'unsafe'")
+    for x in arrays:
+        if dtype is not None and casting == "same_kind" and not is_same_kind(x.dtype, dtype):
+            b.fail("E310", f"{spell(x.dtype)} is not converted to {spell(dtype)} here", "casting='unsafe' does it")
     return arrays if dtype is None else [b.array(converted(b, dtype, x)) for x in arrays]
 
 
@@ -405,7 +426,7 @@ NUMPY: dict[str, Function] = dict([
     _function("select", "condlist:arrays choicelist:arrays default:operand=0", _select),
     _function(PIECEWISE, "x:array condlist funclist", _piecewise),
     _function("choose", "a:array choices * mode:text='raise'", _choose),
-    _function("where", "condition:operand x:operand y:operand", choose),
+    _function("where", "condition:operand x:operand=None y:operand=None", _where),
     _function("clip", "x:operand a_min:operand=None a_max:operand=None * min:operand=None max:operand=None "
               "dtype:dtype=None", _clip),
     _universal("square", lambda b, x: apply(b, "pow", x, Literal(WEAK_INT, b.pos, value=2))),
@@ -506,7 +527,7 @@ NUMPY: dict[str, Function] = dict([
               lambda b, x, order: reshaping.ravel(b, assembling.in_order(b, x, order))),
     _function("take", "a:array indices axis=None * mode:text='raise'", selection.take),
     # put together, taken apart
-    *[_function(name, "arrays:parts axis=0 * dtype:dtype=None", make)
+    *[_function(name, "arrays:parts axis=0 * dtype:dtype=None casting:text='same_kind'", make)
       for name, make in (("concatenate", _concatenate), ("concat", _concatenate), ("stack", _stack))],
     _function("unstack", "x:array * axis=0", _unstack),
     *[_function(name, "arrays:arrays", lambda b, arrays: joining.stack_rows(b, arrays, 0))
