@@ -253,7 +253,7 @@ PYTHON = [
     ('return np.moveaxis(X, (0, 1), 0)', 'E321 1:8 2 axes cannot move to 1 places'),
     ('return np.swapaxes(X, 0, 5)', 'E321 1:8 there is no axis 5: the array has 2 axes | axes are counted from 0, or from the end: -1 is the last of 2'),
     ('return np.expand_dims(X, 5)', 'E321 1:8 there is no axis 5: the result has 3 axes | axes are counted from 0, or from the end: -1 is the last of 3'),
-    ('return np.where(Q)', "E322 1:8 np.where lacks its argument 'x' | np.where(condition, x, y)"),
+    ('return np.where(Q)', "E328 1:8 at how many places a condition holds is not known before the call | np.where(condition, x, y) chooses elements; np.argmax(condition) is the first place, and np.count_nonzero(condition) counts them"),
     ('return np.dot(S, S)', 'E320 1:8 the shapes [3 4] and [3 4] do not fit together in np.dot | axis 0 of [3 4] meets one of another extent'),
     ('return np.outer(S)', "E322 1:8 np.outer lacks its argument 'b' | np.outer(a, b)"),
     ('return X.dtype', "E322 1:1 the output 'R' is an array, not an element type"),
