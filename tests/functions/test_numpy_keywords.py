@@ -60,12 +60,17 @@ def known(x: Any, i: Any, s: Any) -> Any:
             np.nanvar(z, axis=0, ddof=1, where=i < 7), np.nanstd(i, dtype=np.float32), np.nansum(s, where=s > 0, keepdims=True))
 
 
+def along_axes(x: Any, i: Any, s: Any) -> Any:
+    return (np.ptp(x, axis=1, keepdims=True), np.ptp(i), np.ptp(s, axis=(0, 1)), np.count_nonzero(i, axis=(0, 1)), np.count_nonzero(x > 0, axis=0, keepdims=True), np.count_nonzero(s), np.cross(x[:3], i[:3], axis=0),
+            np.cross(x[:3, :3], i[:3, :3], axisa=0), np.cross(x[:, 1:], i[0, 1:]), np.cross(x[:3], x[1:4], axisa=0, axisb=0, axisc=0))
+
+
 def powers(x: Any, i: Any, s: Any) -> Any:
     z = x + 1j * i
     return z ** 2, z ** 7, z ** -3, z ** 0, z ** 0.5, z ** 1j, 2 ** z, i ** (x + 1j), z ** i, z ** z, (0 * z) ** i, np.power(x, 2 + 0j), np.clip(z, 0, 1 + 2j), np.clip(x, 0, 2j), np.concatenate([z, z], dtype=np.complex64, casting="unsafe")
 
 
-@pytest.mark.parametrize("function", [slopes, padded, repeated, spaced, turned, among, spread, known, powers], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", [slopes, padded, repeated, spaced, turned, among, spread, known, along_axes, powers], ids=lambda f: f.__name__)
 def test_what_numpy_computes(function: Callable[..., Any]) -> None:
     with np.errstate(all="ignore"):
         found, wanted = caten.op(function, runtime="numpy")(X, I, S), function(X, I, S)

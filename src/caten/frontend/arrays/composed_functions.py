@@ -289,6 +289,24 @@ def _isin(numpy: Numpy, b: Builder, x: Operand, others: Array, assume_unique: bo
     return apply(b, "not", found) if invert else found
 
 
+def _ptp(numpy: Numpy, b: Builder, x: Array, axis: Any, keepdims: bool) -> Operand:
+    """The greatest less the least element."""
+    return apply(b, "sub", *[reduced(b, fn, x, axis, keepdims) for fn in ("max", "min")])
+
+
+def _count_nonzero(numpy: Numpy, b: Builder, x: Array, axis: Any, keepdims: bool) -> Operand:
+    return total(b, "add", b.array(truth(b, x)), axis, None, keepdims)
+
+
+def _cross(numpy: Numpy, b: Builder, x: Array, y: Array, axisa: Any, axisb: Any, axisc: Any, axis: Any) -> Operand:
+    """Of vectors along an axis of each, of the same number from the front or the end with `axis`."""
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    x, y = moveaxis(b, x, axisa, -1), moveaxis(b, y, axisb, -1)
+    made = b.array(numpy(b, "cross", x, y))
+    return moveaxis(b, made, -1, axisc) if made.rank == max(x.rank, y.rank) else made
+
+
 def _lexsort(numpy: Numpy, b: Builder, keys: Any) -> Operand:
     rows = as_array(b, keys)
     if rows is None or rows.rank != 2:
@@ -387,6 +405,9 @@ COMPOSED: dict[str, tuple[str, Callable[..., Any]]] = {
     "argpartition": ("a:array kth axis=-1", _partition("argsort")),
     "packbits": ("a:array axis=None bitorder:text='big'", _packbits),
     "unpackbits": ("a:array axis=None count:int=None bitorder:text='big'", _unpackbits),
+    "ptp": ("a:array axis=None keepdims:bool=False", _ptp),
+    "count_nonzero": ("a:array axis=None * keepdims:bool=False", _count_nonzero),
+    "cross": ("a:array b:array axisa=-1 axisb=-1 axisc=-1 axis=None", _cross),
     "isin": ("element:operand test_elements:array assume_unique:bool=False invert:bool=False kind:text=None", _isin),
     "fft.fftfreq": ("n:extent d:operand=1.0", _fftfreq(False)),
     "fft.rfftfreq": ("n:extent d:operand=1.0", _fftfreq(True)),
