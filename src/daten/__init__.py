@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
     from . import nn, optim, random
     from .checkpointing import checkpoint
-    from .function_gradients import Func, grad, gradcheck
+    from .function_gradients import Func, grad, gradcheck, value_and_grad
     from .jitted import jit
     from .settings import use
     from .symbolic_sizes import Var
@@ -17,9 +17,9 @@ _MODULES = ("nn", "optim", "random")
 _HOMES = {"checkpoint": "checkpointing", "Func": "function_gradients", "grad": "function_gradients",
           "gradcheck": "function_gradients", "jit": "jitted", "use": "settings", "Var": "symbolic_sizes",
           "Tensor": "tensor", "apply": "tensor", "gradients": "tensor", "no_grad": "tensor", "operator": "tensor",
-          "realize": "tensor"}
+          "realize": "tensor", "value_and_grad": "function_gradients"}
 __all__ = ["Func", "Tensor", "Var", "apply", "checkpoint", "grad", "gradcheck", "gradients", "jit", "nn", "no_grad",
-           "operator", "optim", "random", "realize", "use"]
+           "operator", "optim", "random", "realize", "use", "value_and_grad"]
 
 if not TYPE_CHECKING:                  # with it, a type checker would take any name for one of these
     def __getattr__(name: str) -> Any:

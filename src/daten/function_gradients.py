@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,41 +57,76 @@ class Func(ABC):
         return whole if isinstance(made, tuple) else whole[0]
 
 
-def grad(function: Callable[..., Tensor], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
+def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function that returns the gradient of `function`, which must return a scalar, with respect to argument number
     `argnums`; for several numbers, a tuple of gradients. Each gradient has the shape of its argument. That of a tuple,
     list or dict of tensors, arrays and floats is such a structure, with None for what is none of them. Other arguments,
     also by name, become tensors if they are arrays or lists of numbers, and stay as they are if they are not.
 
-    ValueError if the function returns no scalar, and for an argument of integers; IndexError for the number of an
-    argument that is not given by position."""
-    numbers = [argnums] if isinstance(argnums, int) else list(argnums)
+    `has_aux`: `function` returns a pair of the scalar and anything else, and the result is the pair of the gradient and
+    this.
+
+    ValueError if the function returns no scalar, or no pair where `has_aux` says so, and for an argument of integers;
+    IndexError for the number of an argument that is not given by position."""
+    both = _with_gradient("grad", function, argnums, has_aux)
 
     def of(*inputs: Any, **named: Any) -> Any:
+        (_, aux), found = both(inputs, named)
+        return (found, aux) if has_aux else found
+    return of
+
+
+def value_and_grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[
+        ..., Any]:
+    """A function that returns the pair of the value of `function` and its gradient, as `grad` gives it. They are lazy:
+    `realize`, a step of an optimizer and `jit` compute them together.
+
+    `has_aux`: `function` returns a pair of the scalar and anything else, which is the value in the result. Errors are
+    those of `grad`."""
+    both = _with_gradient("value_and_grad", function, argnums, has_aux)
+
+    def of(*inputs: Any, **named: Any) -> Any:
+        (value, aux), found = both(inputs, named)
+        return (value, aux) if has_aux else value, found
+    return of
+
+
+def _with_gradient(name: str, function: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool) -> Callable[
+        [Sequence[Any], Mapping[str, Any]], Any]:
+    """A function of the arguments by position and of those by name that returns ((value, aux), gradient)."""
+    numbers = [argnums] if isinstance(argnums, int) else list(argnums)
+
+    def of(inputs: Sequence[Any], named: Mapping[str, Any]) -> Any:
         for n in numbers:
             if not -len(inputs) <= n < len(inputs):
-                raise IndexError(f"grad: there is no argument {n} among {amount(len(inputs), 'argument')} by position")
+                raise IndexError(f"{name}: there is no argument {n} among {amount(len(inputs), 'argument')} by "
+                                 f"position")
         wanted = {n % len(inputs) for n in numbers}
-        given = [_differentiable(v, n) if n in wanted else _argument(v) for n, v in enumerate(inputs)]
-        made = function(*given, **{name: _argument(v) for name, v in named.items()})
+        given = [_differentiable(name, v, n) if n in wanted else _argument(v) for n, v in enumerate(inputs)]
+        made, aux = function(*given, **{key: _argument(v) for key, v in named.items()}), None
+        if has_aux:
+            if not isinstance(made, tuple) or len(made) != 2:
+                raise ValueError(f"{name}: with has_aux the function returns a pair of a scalar and anything else, not "
+                                 f"{made!r}")
+            made, aux = made
         if not isinstance(made, Tensor):
-            raise ValueError(f"grad: the function returns {made!r}, which is no tensor: beside other results, "
-                             f"gradients(loss, parameters) gives the gradients of a loss")
+            said = " of a pair" if has_aux else ": has_aux=True is for a scalar beside other results"
+            raise ValueError(f"{name}: the function returns {made!r}, which is no tensor{said}")
         structures, parts = [given[n] for n in numbers], list[Tensor]()
         mapped(structures, Tensor, parts.append)
         rest = iter(gradients(made, parts))
         found = mapped(structures, object, lambda v: next(rest) if isinstance(v, Tensor) else None)
-        return found[0] if isinstance(argnums, int) else tuple(found)
+        return (made, aux), found[0] if isinstance(argnums, int) else tuple(found)
     return of
 
 
-def _differentiable(value: Any, number: int) -> Any:
+def _differentiable(name: str, value: Any, number: int) -> Any:
     """An argument with respect to which is differentiated: tensors for its arrays, floats and lists of numbers."""
     parts: list[Tensor] = []
     made = _with_tensors(value, (Tensor, np.ndarray, np.floating, float), parts)
     wrong = next((t for t in parts if t.dtype.kind not in ("float", "complex")), None if parts else value)
     if wrong is not None or not parts:
-        raise ValueError(f"grad: only floats have gradients, and argument {number} is {wrong!r}: "
+        raise ValueError(f"{name}: only floats have gradients, and argument {number} is {wrong!r}: "
                          f"Tensor(…, \"float32\") converts")
     return made
 

@@ -95,8 +95,8 @@ def jit(function: Callable[..., Any] | None = None, *, dynamic_shapes: DynamicSh
             return loss
 
     Arguments are tensors and arrays, and tuples, lists and dicts of them. Other arguments must be hashable; they are
-    constants of a trace. The function returns tensors, in such structures too. Parameters, buffers, states of
-    optimizers, learning rates and random keys are read again in each call; all other tensors, and all results of Python
+    constants of a trace. The function returns tensors, in such structures too. Parameters, buffers, states and
+    settings of optimizers, and random keys are read again in each call; all other tensors, and all results of Python
     code, are those of the first call. A function of `jit` that another one calls becomes part of the other's trace.
 
     `dynamic_shapes`: for arguments by name, the axes whose extents vary, of each tensor in the argument. One trace and
@@ -203,8 +203,10 @@ class _Traced:
     is_general: bool
 
     def fits(self) -> bool:
-        """Do the tensors that are read in each call still have their shapes and types?"""
-        return all((r := t._ref).shape == shape and r.dtype == dtype for t, shape, dtype in self.shapes)
+        """Do the tensors that are read in each call still have their shapes and types, and is what the trace depends on
+        as it was?"""
+        return all((r := t._ref).shape == shape and r.dtype == dtype for t, shape, dtype in self.shapes) and all(
+            read() == value for read, value in self.trace.assumptions)
 
     def run(self, arrays: Sequence[np.ndarray], sizes: Mapping[str, int] | None = None) -> Any:
         """Run the steps of the trace with new arrays; the result of the function."""

@@ -4,7 +4,12 @@
     loss.backward()
     optimizer.step(loss)                 # computes the loss, the gradients and the new parameters at once
 
-The learning rate is an input of the library: setting `optimizer.lr = 1e-4`, as a schedule does, compiles nothing.
+Settings are inputs of the library: setting `optimizer.lr = 1e-4`, as a schedule does, compiles nothing.
+
+Parameters in groups may have settings of their own; what a group has not is that of the optimizer:
+
+    optimizer = SGD([{"params": body, "lr": 1e-3}, {"params": head}], lr=1e-2, momentum=0.9)
+    optimizer.param_groups[0]["lr"] = 1e-4
 
 For 16-bit parameters (`module.to("bfloat16")`) the optimizer keeps the rounding error in float32, so that updates
 smaller than one ulp are not lost: parameter plus rounding error is the float32 master weight. The optimizer states are
@@ -15,7 +20,7 @@ In the formulas, p is a parameter, g its gradient, and t the number of the step,
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from math import cos, pi
 from typing import Any, Generic, TypeVar
@@ -30,7 +35,7 @@ from .graph import Leaf, Ref
 from .realization import run
 from .state_dicts import fitting
 from .tensor import Tensor
-from .tracing import change, drawn, give, happens, hold, taken
+from .tracing import assumed, change, drawn, give, happens, hold, taken
 
 Value = TypeVar("Value")
 
@@ -87,18 +92,72 @@ def _rates(name: str, value: Any) -> tuple[float, float]:
     raise ValueError(f"{name} are two numbers from 0 on and below 1, not {value!r}")
 
 
+def _is_set(name: str, value: Any) -> bool:
+    """A setting that is on or off."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} is True or False, not {value!r}")
+    return bool(value)
+
+
+class Group:
+    """Parameters of an optimizer that share settings: `group["params"]` is the list of them, `group["lr"]` the learning
+    rate, which can be set. A setting that the group has not itself is that of the optimizer. KeyError for another
+    name, ValueError for a value that the setting cannot have."""
+
+    def __init__(self, optimizer: Optimizer, parameters: Sequence[Tensor], settings: Mapping[str, Any]) -> None:
+        self._optimizer, self._parameters, self._own = optimizer, list(parameters), dict[str, Any]()
+        for name, value in settings.items():
+            self[name] = value
+
+    def __getitem__(self, name: str) -> Any:
+        if name == "params":
+            return self._parameters
+        self._setting(name)
+        return self._own[name] if name in self._own else getattr(self._optimizer, name)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._own[name] = self._setting(name).check(name, value)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("params", *self._optimizer.settings()))
+
+    def __len__(self) -> int:
+        return 1 + len(self._optimizer.settings())
+
+    def keys(self) -> Iterator[str]:
+        """The names of the settings, after "params": `dict(group)` has their values."""
+        return iter(self)
+
+    def has(self, name: str) -> bool:
+        """Is a setting on, or not 0? What `jit` traces is traced again when this is no longer so."""
+        return assumed(lambda: bool(self[name]))
+
+    def _setting(self, name: str) -> _Setting[Any]:
+        known = self._optimizer.settings()
+        if name not in known:
+            raise KeyError(f"{type(self._optimizer).__name__} has no setting {name!r}: a group has params, "
+                           f"{', '.join(known)}")
+        return known[name]
+
+
 class Optimizer(ABC):
-    """The base class of the optimizers. `parameters`: tensors that require gradients; `lr`: the learning rate, which
-    may be changed between steps; `steps`: the number of steps so far; `rests`: the rounding errors of 16-bit
-    parameters, by their position. ValueError for a parameter that requires no gradient or is given twice, and, also
-    where they are set later, for a negative learning rate, weight decay, momentum or eps, and for betas outside
-    [0, 1)."""
+    """The base class of the optimizers. `parameters`: tensors that require gradients, or a list of groups, dicts with
+    such tensors as "params" and settings of their own; `param_groups`: the groups, one of all parameters if none are
+    given; `lr`: the learning rate, which may be changed between steps, as the other settings may; `steps`: the number
+    of steps so far; `rests`: the rounding errors of 16-bit parameters, by their position. ValueError for no parameters,
+    for one that requires no gradient or is given twice, and, also where they are set later, for a negative learning
+    rate, weight decay, momentum or eps, and for betas outside [0, 1)."""
 
     states = 0                                              # the number of state arrays for each parameter
     lr, weight_decay = _Setting(_from_0), _Setting(_from_0)
 
-    def __init__(self, parameters: Sequence[Tensor], lr: float, weight_decay: float = 0.0) -> None:
-        self.parameters, self.lr, self.weight_decay = _tensors("an optimizer", parameters), lr, weight_decay
+    def __init__(self, parameters: Sequence[Tensor] | Sequence[Mapping[str, Any]], lr: float, weight_decay: float = 0.0
+                 ) -> None:
+        self.lr, self.weight_decay = lr, weight_decay
+        self.param_groups = [Group(self, tensors, settings) for tensors, settings in _groups(parameters)]
+        self.parameters = [p for group in self.param_groups for p in group["params"]]
+        if not self.parameters:
+            raise ValueError("an optimizer takes one parameter or more, and the list is empty")
         known: dict[int, int] = {}                           # by id: == compares elements
         for n, p in enumerate(self.parameters):
             if not p.requires_grad:
@@ -108,8 +167,19 @@ class Optimizer(ABC):
                                  "it once, as the parameters() of a module that holds both layers does")
         self.steps = 0
         happens(partial(setattr, self, "steps", 0))          # of an optimizer that a traced function makes
-        self.kept = [[_zeros(p) for _ in range(self.states)] for p in self.parameters]
+        self.kept = [[_zeros(p) for _ in range(self.states_in(group))] for group in self.param_groups
+                     for p in group["params"]]
         self.rests = {n: _zeros(p) for n, p in enumerate(self.parameters) if computed(p._ref.dtype) != p._ref.dtype}
+
+    @classmethod
+    def settings(cls) -> dict[str, _Setting[Any]]:
+        """The settings by name, those that all optimizers have first."""
+        return {name: value for kind in reversed(cls.__mro__) for name, value in vars(kind).items()
+                if isinstance(value, _Setting)}
+
+    def states_in(self, group: Group) -> int:
+        """The number of state arrays for each parameter of a group."""
+        return self.states
 
     def step(self, *others: Tensor) -> None:
         """Update each parameter that has a gradient, and set its gradient to None. `others`, such as the loss, are
@@ -118,14 +188,15 @@ class Optimizer(ABC):
             if not isinstance(t, Tensor):
                 raise TypeError(f"step takes tensors to compute beside the parameters, such as the loss, not {t!r}")
         happens(self._count)
-        numbers: dict[tuple[str, str], Tensor] = {}
+        numbers: dict[tuple[str, str, int], Tensor] = {}
+        groups = [group for group in self.param_groups for _ in group["params"]]
         waiting = list(_WITH_NEXT_STEP.values())
         wanted = [t._ref for t in (*others, *waiting)]
         made: list[tuple[int, Tensor, list[Tensor]]] = []
         for n, p in enumerate(self.parameters):
             if p.grad is not None:
                 taken(p)
-                new, states = self._changed(n, p, p.grad, numbers)
+                new, states = self._changed(n, p, p.grad, groups[n], numbers)
                 made.append((n, new, states))
                 wanted += [t._ref for t in (new, *states)]
         run(wanted)
@@ -143,14 +214,15 @@ class Optimizer(ABC):
         """The state arrays of a parameter, with its rounding error."""
         return [*self.kept[n], self.rests[n]] if n in self.rests else self.kept[n]
 
-    def _changed(self, n: int, p: Tensor, gradient: Tensor, numbers: dict[tuple[str, str], Tensor]
-                 ) -> tuple[Tensor, list[Tensor]]:
+    def _changed(self, n: int, p: Tensor, gradient: Tensor, group: Group,
+                 numbers: dict[tuple[str, str, int], Tensor]) -> tuple[Tensor, list[Tensor]]:
         """The new parameter and its new state arrays, with its new rounding error."""
         rest = self.rests.get(n)
         if rest is None:
-            return self.changed(p, gradient, self.kept[n], partial(_number, numbers, p))
+            return self.changed(p, gradient, self.kept[n], group, partial(_number, numbers, group, p))
         whole = p.astype(rest.dtype) + rest
-        new, states = self.changed(whole, gradient.astype(rest.dtype), self.kept[n], partial(_number, numbers, whole))
+        new, states = self.changed(whole, gradient.astype(rest.dtype), self.kept[n], group,
+                                   partial(_number, numbers, group, whole))
         short = new.astype(p.dtype)
         return short, [*states, new - short.astype(rest.dtype)]
 
@@ -158,9 +230,11 @@ class Optimizer(ABC):
         self.steps += 1
 
     @abstractmethod
-    def changed(self, p: Tensor, gradient: Tensor, states: list[Tensor], number: Any) -> tuple[Tensor, list[Tensor]]:
-        """The new parameter and its new states. `number(name, function)`: a scalar tensor with the value of
-        `function()`, which is evaluated in each step; parameters of one type share those with the same name."""
+    def changed(self, p: Tensor, gradient: Tensor, states: list[Tensor], group: Group, number: Any) -> tuple[
+            Tensor, list[Tensor]]:
+        """The new parameter and its new states. `group`: the settings. `number(name, function)`: a scalar tensor with
+        the value of `function()`, which is evaluated in each step, by default `group[name]`; parameters of one group
+        and type share those with the same name."""
 
     def zero_grad(self) -> None:
         """Set the gradients of all parameters to None. `step` does it, too."""
@@ -196,29 +270,32 @@ class Optimizer(ABC):
 class SGD(Optimizer):
     """Stochastic gradient descent with momentum: v = momentum · v + g; p -= lr · v. With `nesterov`, p -= lr · (g +
     momentum · v) (Sutskever et al., On the importance of initialization and momentum in deep learning, 2013).
-    `weight_decay` · p is added to the gradient. An optimizer that was made without momentum has none later: ValueError
-    in `step`."""
+    `weight_decay` · p is added to the gradient. Parameters that began without momentum have none later: ValueError in
+    `step`."""
 
-    states = 1
-    momentum = _Setting(_from_0)
+    momentum, nesterov = _Setting(_from_0), _Setting(_is_set)
 
     def __init__(self, parameters: Sequence[Tensor], lr: float = 1e-2, momentum: float = 0.0, nesterov: bool = False,
                  weight_decay: float = 0.0) -> None:
-        super().__init__(parameters, lr, weight_decay)
         self.momentum, self.nesterov = momentum, nesterov
-        if not momentum:
-            self.kept = [[] for _ in self.parameters]
+        super().__init__(parameters, lr, weight_decay)
 
-    def changed(self, p: Tensor, gradient: Tensor, states: list[Tensor], number: Any) -> tuple[Tensor, list[Tensor]]:
+    def states_in(self, group: Group) -> int:
+        """A state is for momentum."""
+        return int(group["momentum"] > 0)
+
+    def changed(self, p: Tensor, gradient: Tensor, states: list[Tensor], group: Group, number: Any) -> tuple[
+            Tensor, list[Tensor]]:
         """As the class says."""
-        g = gradient + p * self.weight_decay if self.weight_decay else gradient
-        rate = number("rate", lambda: self.lr)
-        if not states and self.momentum:
-            raise ValueError("momentum was 0 when the optimizer was made: SGD(parameters, momentum=…) has it")
+        g = _with_decay(p, gradient, group, number)
+        rate = number("lr")
         if not states:
+            if group.has("momentum"):
+                raise ValueError("momentum was 0 when the optimizer was made: SGD(parameters, momentum=…) has it")
             return p - rate * g, []
-        v = states[0] * self.momentum + g
-        return p - rate * (g + v * self.momentum if self.nesterov else v), [v]
+        momentum = number("momentum")
+        v = states[0] * momentum + g
+        return p - rate * (g + v * momentum if group.has("nesterov") else v), [v]
 
 
 class Adam(Optimizer):
@@ -233,18 +310,18 @@ class Adam(Optimizer):
 
     def __init__(self, parameters: Sequence[Tensor], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
                  eps: float = 1e-8, weight_decay: float = 0.0) -> None:
-        super().__init__(parameters, lr, weight_decay)
         self.betas, self.eps = betas, eps
+        super().__init__(parameters, lr, weight_decay)
 
-    def changed(self, p: Tensor, gradient: Tensor, states: list[Tensor], number: Any) -> tuple[Tensor, list[Tensor]]:
+    def changed(self, p: Tensor, gradient: Tensor, states: list[Tensor], group: Group, number: Any) -> tuple[
+            Tensor, list[Tensor]]:
         """As the class says."""
-        g = gradient + p * self.weight_decay if self.weight_decay and not self.decoupled else gradient
-        b1, b2 = self.betas
-        m, v = states[0] * b1 + g * (1 - b1), states[1] * b2 + g * g * (1 - b2)
-        step = number("rate", lambda: self.lr / (1 - b1 ** self.steps)) * m / (
-            (v * number("scale", lambda: 1 / (1 - b2 ** self.steps))).sqrt() + self.eps)
-        if self.weight_decay and self.decoupled:
-            p = p - number("decay", lambda: self.lr * self.weight_decay) * p
+        g = gradient if self.decoupled else _with_decay(p, gradient, group, number)
+        m, v = _averaged(states[0], g, 0, group, number), _averaged(states[1], g * g, 1, group, number)
+        step = number("rate", lambda: group["lr"] / (1 - group["betas"][0] ** self.steps)) * m / (
+            (v * number("scale", lambda: 1 / (1 - group["betas"][1] ** self.steps))).sqrt() + number("eps"))
+        if self.decoupled and group.has("weight_decay"):
+            p = p - number("decay", lambda: group["lr"] * group["weight_decay"]) * p
         return p - step, [m, v]
 
 
@@ -261,29 +338,31 @@ class AdamW(Adam):
 
 class RMSprop(Optimizer):
     """RMSprop (Tieleman and Hinton, Lecture 6.5, 2012): v = alpha · v + (1 - alpha) · g²; u = g / (sqrt(v) + eps);
-    p -= lr · u, or with momentum b = momentum · b + u; p -= lr · b. `weight_decay` · p is added to the gradient. An
-    optimizer that was made without momentum has none later: ValueError in `step`."""
+    p -= lr · u, or with momentum b = momentum · b + u; p -= lr · b. `weight_decay` · p is added to the gradient.
+    Parameters that began without momentum have none later: ValueError in `step`."""
 
-    states = 2
     alpha, momentum, eps = _Setting(_rate), _Setting(_from_0), _Setting(_from_0)
 
     def __init__(self, parameters: Sequence[Tensor], lr: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8,
                  momentum: float = 0.0, weight_decay: float = 0.0) -> None:
-        super().__init__(parameters, lr, weight_decay)
         self.alpha, self.eps, self.momentum = alpha, eps, momentum
-        if not momentum:
-            self.kept = [kept[:1] for kept in self.kept]
+        super().__init__(parameters, lr, weight_decay)
 
-    def changed(self, p: Tensor, gradient: Tensor, states: list[Tensor], number: Any) -> tuple[Tensor, list[Tensor]]:
+    def states_in(self, group: Group) -> int:
+        """The second state is for momentum."""
+        return 1 + int(group["momentum"] > 0)
+
+    def changed(self, p: Tensor, gradient: Tensor, states: list[Tensor], group: Group, number: Any) -> tuple[
+            Tensor, list[Tensor]]:
         """As the class says."""
-        g = gradient + p * self.weight_decay if self.weight_decay else gradient
-        v = states[0] * self.alpha + g * g * (1 - self.alpha)
-        update, rate = g / (v.sqrt() + self.eps), number("rate", lambda: self.lr)
-        if len(states) == 1 and self.momentum:
-            raise ValueError("momentum was 0 when the optimizer was made: RMSprop(parameters, momentum=…) has it")
+        g = _with_decay(p, gradient, group, number)
+        v = states[0] * number("alpha") + g * g * number("rest", lambda: 1 - group["alpha"])
+        update, rate = g / (v.sqrt() + number("eps")), number("lr")
         if len(states) == 1:
+            if group.has("momentum"):
+                raise ValueError("momentum was 0 when the optimizer was made: RMSprop(parameters, momentum=…) has it")
             return p - rate * update, [v]
-        b = states[1] * self.momentum + update
+        b = states[1] * number("momentum") + update
         return p - rate * b, [v, b]
 
 
@@ -296,16 +375,44 @@ class Lion(Optimizer):
 
     def __init__(self, parameters: Sequence[Tensor], lr: float = 1e-4, betas: tuple[float, float] = (0.9, 0.99),
                  weight_decay: float = 0.0) -> None:
-        super().__init__(parameters, lr, weight_decay)
         self.betas = betas
+        super().__init__(parameters, lr, weight_decay)
 
-    def changed(self, p: Tensor, gradient: Tensor, states: list[Tensor], number: Any) -> tuple[Tensor, list[Tensor]]:
+    def changed(self, p: Tensor, gradient: Tensor, states: list[Tensor], group: Group, number: Any) -> tuple[
+            Tensor, list[Tensor]]:
         """As the class says."""
-        b1, b2 = self.betas
-        direction = (states[0] * b1 + gradient * (1 - b1)).sign()
-        if self.weight_decay:
-            direction = direction + p * self.weight_decay
-        return p - number("rate", lambda: self.lr) * direction, [states[0] * b2 + gradient * (1 - b2)]
+        direction = _with_decay(p, _averaged(states[0], gradient, 0, group, number).sign(), group, number)
+        return p - number("lr") * direction, [_averaged(states[0], gradient, 1, group, number)]
+
+
+def _with_decay(p: Tensor, direction: Tensor, group: Group, number: Any) -> Tensor:
+    """direction + weight_decay · p."""
+    return direction + p * number("weight_decay") if group.has("weight_decay") else direction
+
+
+def _averaged(state: Tensor, value: Tensor, which: int, group: Group, number: Any) -> Tensor:
+    """β · state + (1 - β) · value, with the first or the second of `betas`."""
+    beta: Tensor = number(f"beta{which}", lambda: group["betas"][which])
+    rest: Tensor = number(f"rest{which}", lambda: 1 - group["betas"][which])
+    return state * beta + value * rest
+
+
+def _groups(given: Any) -> list[tuple[list[Tensor], dict[str, Any]]]:
+    """The parameters of each group, with its settings; a list of tensors is one group. TypeError for anything else,
+    ValueError for a group without "params"."""
+    parts = list(given) if isinstance(given, Iterable) and not isinstance(given, Tensor | Mapping) else []
+    if not any(isinstance(part, Mapping) for part in parts):
+        return [(_tensors("an optimizer", parts if parts else given), {})]
+    found = []
+    for n, part in enumerate(parts):
+        if not isinstance(part, Mapping):
+            raise TypeError(f"an optimizer takes a list of tensors, or one of groups alone, not both: {part!r}")
+        if "params" not in part:
+            raise ValueError(f"group {n} has no \"params\", a list of tensors: it has {', '.join(map(repr, part))}")
+        tensors = part["params"]
+        found.append((_tensors(f"\"params\" of group {n}", [tensors] if isinstance(tensors, Tensor) else tensors),
+                      {name: value for name, value in part.items() if name != "params"}))
+    return found
 
 
 def _tensors(what: str, given: Any) -> list[Tensor]:
@@ -314,9 +421,6 @@ def _tensors(what: str, given: Any) -> list[Tensor]:
         raise TypeError(f"{what} takes a list of tensors, as module.parameters() gives, not {given!r}")
     tensors = list(given)
     for t in tensors:
-        if isinstance(t, dict):
-            raise TypeError(f"{what} takes a list of tensors, and no groups of parameters: make an optimizer for each "
-                            f"group, and call step of each")
         if not isinstance(t, Tensor):
             raise TypeError(f"{what} takes a list of tensors, as module.parameters() gives, not of {t!r}")
     return tensors
@@ -373,12 +477,15 @@ def clip_norm(parameters: Sequence[Tensor], greatest: float) -> Tensor:
     return found
 
 
-def _number(known: dict[tuple[str, str], Tensor], like: Tensor, name: str, value: Callable[[], float]) -> Tensor:
-    """A scalar that is evaluated in each step: one tensor for all parameters of a type."""
+def _number(known: dict[tuple[str, str, int], Tensor], group: Group, like: Tensor, name: str,
+            value: Callable[[], float] | None = None) -> Tensor:
+    """A scalar that is evaluated in each step, by default a setting: one tensor for all parameters of a group and
+    type."""
     dtype = like._ref.dtype
-    if (name, dtype) not in known:
-        known[name, dtype] = Tensor(drawn(lambda: np.asarray(value(), numpy_dtype(dtype)), dtype))
-    return known[name, dtype]
+    if (key := (name, dtype, id(group))) not in known:
+        known[key] = Tensor(drawn(lambda: np.asarray(group[name] if value is None else value(), numpy_dtype(dtype)),
+                                  dtype))
+    return known[key]
 
 
 def _zeros(p: Tensor) -> Tensor:

@@ -39,7 +39,6 @@ FUNCTIONS = {
     "manual_seed": "daten.random.seed(number)", "cat": "np.concatenate takes tensors",
     **{name: f"np.{name} takes tensors" for name in (
         "concatenate", "stack", "where", "exp", "log", "sqrt", "maximum", "minimum", "einsum", "matmul", "sum")},
-    "value_and_grad": "daten.gradients(loss, parameters) beside the loss computes both in one call",
     **dict.fromkeys(("hessian", "jacobian", "jacfwd", "jacrev"),
                     "gradients are tensors: np.stack([gradients(g, [x])[0] for g in gradients(y, [x])[0]])"),
     "vmap": "operators take arrays with axes before those of the formula",

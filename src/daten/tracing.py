@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import WeakValueDictionary, ref
 
 import numpy as np
@@ -32,6 +32,7 @@ class KeepsArray(Protocol):
 
 
 Source = Callable[["Replay"], np.ndarray]
+Value = TypeVar("Value")
 
 
 @dataclass
@@ -59,6 +60,7 @@ class Trace:
         # Tensors that keep a value, and the leaf that was read; those whose value is read when a run begins.
         self.held: dict[int, tuple[KeepsArray, Leaf]] = {}
         self._reads: list[KeepsArray] = []
+        self.assumptions: list[tuple[Callable[[], object], object]] = []    # what is read, and what it was
         self.begun: dict[int, KeepsArray] = {}                          # by id: those that have had no gradient before
         self._born: dict[int, KeepsArray] = {}                          # by id: those that the function makes
         self._first = next(NUMBERS)
@@ -187,6 +189,15 @@ def happens(effect: Callable[[], None]) -> None:
     trace = ACTIVE.get()
     if trace is not None:
         trace.steps.append(lambda now: effect())
+
+
+def assumed(read: Callable[[], Value]) -> Value:
+    """A value of Python on which it depends what is computed: where it is another one at a later call of what `jit`
+    traces, this is traced again."""
+    value, trace = read(), ACTIVE.get()
+    if trace is not None:
+        trace.assumptions.append((read, value))
+    return value
 
 
 def drawn(draw: Callable[[], np.ndarray], dtype: str) -> Ref:

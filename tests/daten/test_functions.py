@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daten import Func, Tensor, apply, grad, gradcheck, gradients, operator, realize
+from daten import Func, Tensor, apply, grad, gradcheck, gradients, jit, operator, realize, value_and_grad
 
 rng = np.random.default_rng(11)
 X, W = rng.standard_normal((3, 4)), rng.standard_normal((4, 2))
@@ -80,11 +80,33 @@ def test_gradients_with_respect_to_structures() -> None:
     np.testing.assert_allclose(grad(loss)({"layers": [W], "scale": 1.0}, X, 2, "sum")["layers"][0].numpy(), X.T @ np.ones((3, 2)))
 
 
+def test_values_beside_gradients() -> None:
+    def loss(p: dict[str, Any], x: Tensor) -> Any:
+        made = (x @ p["w"]).tanh()
+        return (made ** 2).sum(), {"made": made, "how": "tanh"}
+    expected = np.tanh(X @ W)
+    gradient = X.T @ (2 * expected * (1 - expected ** 2))
+    for wrap in (lambda f: f, jit):
+        (value, aux), found = wrap(value_and_grad(loss, has_aux=True))({"w": W}, X)
+        assert (value.item(), aux["how"]) == (pytest.approx((expected ** 2).sum()), "tanh")
+        np.testing.assert_allclose(aux["made"].numpy(), expected)
+        np.testing.assert_allclose(found["w"].numpy(), gradient)
+    value, (of_p, of_x) = value_and_grad(lambda p, x: loss(p, x)[0], argnums=(0, 1))({"w": W}, X)
+    assert value.item() == pytest.approx((expected ** 2).sum())
+    assert of_x.shape == X.shape
+    np.testing.assert_allclose(of_p["w"].numpy(), gradient)
+    found, aux = grad(loss, has_aux=True)({"w": W}, X)
+    np.testing.assert_allclose(found["w"].numpy(), gradient)
+    assert aux["how"] == "tanh"
+
+
 @pytest.mark.parametrize(("make", "error", "message"), [
     (lambda: grad(lambda x: (x * 2).sum())(np.arange(3)), ValueError, r"argument 0 is Tensor\(int64\[3\]\)"),
     (lambda: grad(lambda x, y: x.sum(), 1)(X, "text"), ValueError, "argument 1 is 'text'"),
     (lambda: grad(lambda x: x.sum(), (0, 2))(X), IndexError, "no argument 2 among 1 argument by position"),
-    (lambda: grad(lambda x: (x.sum(), x))(X), ValueError, r"returns \(Tensor.*gradients\(loss, parameters\) gives"),
+    (lambda: grad(lambda x: (x.sum(), x))(X), ValueError, r"returns \(Tensor.*has_aux=True is for a scalar beside other results"),
+    (lambda: value_and_grad(lambda x: x.sum(), has_aux=True)(X), ValueError, "value_and_grad: with has_aux the function returns a pair of a scalar"),
+    (lambda: value_and_grad(lambda x: (3.0, x), has_aux=True)(X), ValueError, "returns 3.0, which is no tensor of a pair"),
     (lambda: grad(lambda x: 3.0)(X), ValueError, "returns 3.0, which is no tensor")])
 def test_what_grad_cannot_differentiate_says_so(make: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):

@@ -188,6 +188,94 @@ def test_what_clips_and_steps_cannot_take() -> None:
     for call, error, message in ((lambda: optim.clip_norm([p], -1.0), ValueError, "the greatest norm is a number from 0 on, not -1.0"),
                                  (lambda: optim.clip_norm(p, 1.0), TypeError, "clip_norm takes a list of tensors"),
                                  (lambda: optimizer.step(3.0), TypeError, "step takes tensors to compute"),
-                                 (lambda: optim.SGD([{"params": [p]}]), TypeError, "no groups of parameters: make an optimizer for each group")):
+                                 (lambda: optim.SGD([]), ValueError, "takes one parameter or more, and the list is empty"),
+                                 (lambda: optim.SGD([{"params": [p]}, p]), TypeError, "or one of groups alone, not both"),
+                                 (lambda: optim.SGD([{"weights": [p]}]), ValueError, "group 0 has no \"params\", a list of tensors: it has 'weights'"),
+                                 (lambda: optim.SGD([{"params": 3}]), TypeError, '"params" of group 0 takes a list of tensors'),
+                                 (lambda: optim.SGD([{"params": p, "lr": -1}]), ValueError, "lr is a number from 0 on"),
+                                 (lambda: optim.SGD([{"params": p, "betas": (0, 0)}]), KeyError, "SGD has no setting 'betas': a group has params, lr, weight_decay, momentum"),
+                                 (lambda: optim.SGD([p], nesterov="no"), ValueError, "nesterov is True or False, not 'no'")):
         with pytest.raises(error, match=message):
             call()
+
+
+@pytest.mark.parametrize(("make", "is_traced"), [
+    (partial(SGD, momentum=0.9), True), (partial(Adam, weight_decay=0.1), False), (AdamW, True), (Lion, False), (RMSprop, False)])
+def test_groups_have_settings_of_their_own(make: Any, is_traced: bool) -> None:
+    """As an optimizer for each group; a setting that a group has not is that of the optimizer."""
+    def trained_by(make_all: Any) -> list[Any]:
+        first, second = parameters = [Tensor(W, requires_grad=True), Tensor(W * 2, requires_grad=True)]
+        optimizers = make_all(first, second)
+
+        def step() -> Tensor:
+            loss = sum(((Tensor(X) @ p).tanh() ** 2).sum() for p in parameters)
+            loss.backward()
+            for each in optimizers:
+                each.step(loss)
+            return loss
+        run = jit(step) if is_traced else step
+        for _ in range(2):
+            run()
+            for each in optimizers:
+                each.lr = 0.05                     # that of the second alone: the first has one of its own
+        return [p.numpy() for p in parameters]
+    own = {"lr": 0.02, "weight_decay": 0.3}
+    together = trained_by(lambda p, q: [make([{"params": p, **own}, {"params": [q]}], lr=0.1)])
+    apart = trained_by(lambda p, q: [make([{"params": [p], **own}]), make([q], lr=0.1)])
+    np.testing.assert_allclose(together, apart, rtol=1e-6)
+
+
+def test_a_group_is_as_a_dict() -> None:
+    p, q = [Tensor(np.ones(2, np.float32), requires_grad=True) for _ in range(2)]
+    optimizer = AdamW([{"params": [p], "lr": 0.5}, {"params": [q]}], lr=0.25)
+    assert optimizer.parameters == [p, q]
+    assert dict(optimizer.param_groups[0]) == {"params": [p], "lr": 0.5, "weight_decay": 0.01, "betas": (0.9, 0.999), "eps": 1e-8}
+    for group in optimizer.param_groups:
+        group["lr"] *= 0.5
+    assert [group["lr"] for group in optimizer.param_groups] == [0.25, 0.125]
+    with pytest.raises(ValueError, match="lr is a number from 0 on, not -1"):
+        optimizer.param_groups[0]["lr"] = -1
+    (p * q).sum().backward()
+    optimizer.step()
+    other = AdamW([p, q])
+    other.load_state_dict(optimizer.state_dict())               # the states are by position, in all groups
+    np.testing.assert_array_equal(other.kept[1][0].numpy(), optimizer.kept[1][0].numpy())
+
+
+@pytest.mark.parametrize(("make", "change"), [
+    (partial(Adam, lr=0.05), {"betas": (0.5, 0.7)}), (partial(Adam, lr=0.05), {"eps": 0.5}), (partial(SGD, lr=0.05, momentum=0.9), {"momentum": 0.2}),
+    (partial(SGD, lr=0.05, momentum=0.9), {"nesterov": True}), (partial(SGD, lr=0.05), {"weight_decay": 0.5}), (partial(RMSprop, lr=0.05), {"alpha": 0.5})])
+def test_settings_that_change_have_an_effect_in_what_jit_traced(make: Any, change: dict[str, Any]) -> None:
+    found = []
+    for wrap in (jit, lambda f: f):
+        w = Tensor(W, requires_grad=True)
+        optimizer = make([w])
+
+        def step(w: Tensor = w, optimizer: Any = optimizer) -> Tensor:
+            loss = ((Tensor(X) @ w).tanh() ** 2).sum()
+            loss.backward()
+            optimizer.step(loss)
+            return loss
+        run: Any = wrap(lambda step=step: step())
+        run()
+        for name, value in change.items():
+            setattr(optimizer, name, value)
+        run()
+        found.append(w.numpy())
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
+
+
+def test_momentum_that_jit_has_not_traced_is_refused() -> None:
+    w = Tensor(W, requires_grad=True)
+    optimizer = SGD([w])
+
+    @jit
+    def step() -> Tensor:
+        loss = (w * w).sum()
+        loss.backward()
+        optimizer.step(loss)
+        return loss
+    step()
+    optimizer.momentum = 0.9
+    with pytest.raises(ValueError, match=r"SGD\(parameters, momentum=…\) has it"):
+        step()
