@@ -266,6 +266,7 @@ def _traced(function: Callable[..., Any], inputs: Any, named: Any, arrays: Seque
         ACTIVE.reset(token)
     shapes = tuple([(t, t._ref.shape, t._ref.dtype) for t, _ in trace.held.values()])
     trace.formulas = None                                   # what they hold is needed by no run
+    trace.assigned.clear()
     return made, _Traced(trace, shapes, result, formulas is not None and not formulas.degenerate)
 
 

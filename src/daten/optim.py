@@ -462,6 +462,8 @@ def clip_norm(parameters: Sequence[Tensor], greatest: float) -> Tensor:
     ValueError for a negative norm."""
     parameters, greatest = _tensors("clip_norm", parameters), _from_0("the greatest norm", greatest)
     parameters = list({id(p): p for p in parameters}.values())
+    for p in parameters:
+        taken(p)
     gradients = [p.grad for p in parameters if p.grad is not None]
     if not gradients:
         return Tensor(0.0)

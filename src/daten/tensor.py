@@ -65,7 +65,7 @@ class Tensor:
             ref = called(templates.Reshape(ref.dtype, ref.shape, None), [ref])[0]          # what the other keeps now
         self._ref: Ref = ref if dtype is None else cast(ref, type_named(dtype))
         self.requires_grad = requires_grad
-        self.grad: Tensor | None = None
+        self._grad: Tensor | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """What copies and files of pickle have: the elements, which are computed, and not how."""
@@ -93,6 +93,23 @@ class Tensor:
         self._requires_grad = bool(value)
         if value:
             hold(self)
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient that `backward` has added to, None before. It can be set; TypeError for what is neither a tensor
+        nor None, ValueError for another shape."""
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None and not isinstance(value, Tensor):
+            raise TypeError(f"a gradient is a tensor or None, not {value!r}: Tensor(…) makes a tensor of an array")
+        if value is not None and value._ref.shape != self._ref.shape:
+            raise ValueError(f"the gradient of {self!r} has its shape, not {value.shape}")
+        self._grad = value
+        trace = ACTIVE.get()
+        if trace is not None:
+            trace.assigned[id(self)] = self
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -62,6 +62,7 @@ class Trace:
         self._reads: list[KeepsArray] = []
         self.assumptions: list[tuple[Callable[[], object], object]] = []    # what is read, and what it was
         self.begun: dict[int, KeepsArray] = {}                          # by id: those that have had no gradient before
+        self.assigned: dict[int, KeepsArray] = {}                       # by id: those whose gradient was set
         self._born: dict[int, KeepsArray] = {}                          # by id: those that the function makes
         self._first = next(NUMBERS)
         self._sources: dict[int, tuple[np.ndarray, Source]] = {}        # by id; the array keeps it taken
@@ -305,7 +306,7 @@ def begins(tensor: KeepsArray) -> None:
 def taken(tensor: KeepsArray) -> None:
     """The gradient of a tensor is used. ValueError as above."""
     trace = ACTIVE.get()
-    if trace is not None and tensor.grad is not None and trace.is_older(tensor.grad._ref):
+    if trace is not None and id(tensor) not in trace.assigned:
         _refuse_gradient(tensor)
 
 

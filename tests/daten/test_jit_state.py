@@ -348,6 +348,10 @@ def test_what_would_be_in_the_first_call_alone_is_refused() -> None:
         jit(step)(Tensor(1.0))
     with pytest.raises(ValueError, match="has a gradient from before the call"):
         jit(lambda x: optimizer.step())(Tensor(1.0))
+    p.grad = Tensor([1.0, 1.0])                      # as one that was set by hand
+    for function in (step, lambda x: optimizer.step(), lambda x: optim.clip_norm([p], 1.0)):
+        with pytest.raises(ValueError, match="has a gradient from before the call"):
+            jit(function)(Tensor(1.0))
     optimizer.zero_grad()
     known = jit(step)
     known(Tensor(1.0))
@@ -395,3 +399,22 @@ def test_only_floats_can_require_gradients_later() -> None:
     with pytest.raises(ValueError, match="only floats have gradients"):
         t.requires_grad = True
     assert not t.requires_grad
+
+
+def test_gradients_that_are_set_in_a_function() -> None:
+    p, ones = Tensor([1.0, 2.0], requires_grad=True), Tensor([1.0, 1.0])
+    optimizer = optim.SGD([p], 1.0)
+
+    @jit
+    def step(x: Tensor) -> None:
+        p.grad = x * ones
+        optimizer.step()
+        p.grad = ones
+        optimizer.step()
+    for n in range(3):
+        step(Tensor(float(n)))
+    assert p.tolist() == [-5.0, -4.0]
+    with pytest.raises(TypeError, match=r"a gradient is a tensor or None, not array\(\[1., 1.\]\): Tensor\(…\) makes"):
+        p.grad = np.ones(2)
+    with pytest.raises(ValueError, match=r"the gradient of Tensor\(float32\[2\]\) has its shape, not \(3,\)"):
+        p.grad = Tensor([1.0, 2.0, 3.0])
