@@ -25,9 +25,8 @@ if not TYPE_CHECKING:                  # with it, a type checker would take any 
     def __getattr__(name: str) -> Any:
         """The public names, imported when they are first used: the command must start fast."""
         if name not in __all__:
-            from .other_names import FUNCTIONS
-            said = f": {FUNCTIONS[name]}" if name in FUNCTIONS else ""
-            raise AttributeError(f"module 'daten' has no attribute {name!r}{said}")
+            from .other_names import function
+            raise AttributeError(f"module 'daten' has no attribute {name!r}{function(name)}")
         from importlib import import_module
         module = import_module(f".{_HOMES.get(name, name)}", __name__)
         found = globals()[name] = module if name in _MODULES else getattr(module, name)

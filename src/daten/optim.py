@@ -23,7 +23,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from math import cos, pi
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -495,3 +495,11 @@ def _zeros(p: Tensor) -> Tensor:
     made = Tensor(Ref(Leaf(np.zeros(p.shape, numpy_dtype(dtype)), dtype)))
     hold(made)
     return made
+
+
+if not TYPE_CHECKING:                  # with it, a type checker would take any name for an optimizer
+    def __getattr__(name: str) -> Any:
+        """What there is instead of optimizers and schedules of other libraries."""
+        from .other_names import OPTIMIZERS
+        said = f": {OPTIMIZERS[name]}" if name in OPTIMIZERS else ""
+        raise AttributeError(f"module 'daten.optim' has no attribute {name!r}{said}")

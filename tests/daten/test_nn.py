@@ -96,14 +96,19 @@ def test_recurrent_layers() -> None:
         reset, update = sigmoid(ours[0] + theirs[0]), sigmoid(ours[1] + theirs[1])
         h = (1 - update) * np.tanh(ours[2] + reset * theirs[2]) + update * h
     np.testing.assert_allclose(gru(Tensor(x))[1][0].numpy(), h, rtol=1e-5)
-    for layer, given in ((lstm, x[:, :0]), (gru, x[:, :0]), (lstm, x[0])):
+    rnn, h = nn.RNN(4, 5), np.zeros((2, 5))
+    w, u, b = [v.numpy() for v in (rnn.cell.weight_ih, rnn.cell.weight_hh, rnn.cell.bias_ih + rnn.cell.bias_hh)]
+    for t in range(3):
+        h = np.tanh(x[:, t] @ w.T + h @ u.T + b)
+    np.testing.assert_allclose(rnn(Tensor(x))[1][0].numpy(), h, rtol=1e-5)
+    for layer, given in ((lstm, x[:, :0]), (rnn, x[:, :0]), (gru, x[:, :0]), (lstm, x[0])):
         with pytest.raises(ValueError, match=type(layer).__name__ + r" takes x\[batch, time, inputs\] with one step or more"):
             layer(Tensor(given))
 
 
 @pytest.mark.slice(2)
-@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
-def test_a_long_sequence_is_one_operator_with_the_same_results(kind: type[nn.LSTM] | type[nn.GRU]) -> None:
+@pytest.mark.parametrize("kind", [nn.RNN, nn.LSTM, nn.GRU])
+def test_a_long_sequence_is_one_operator_with_the_same_results(kind: type[nn.RNN] | type[nn.LSTM] | type[nn.GRU]) -> None:
     """As all steps of it are, with its gradients, also where its length varies."""
     layer, x = kind(4, 5, unrolled=3), real(2, 5, 4)
 
@@ -128,7 +133,7 @@ def test_a_long_sequence_is_one_operator_with_the_same_results(kind: type[nn.LST
 def test_a_cell_without_a_state_begins_with_zeros() -> None:
     """Of the type of its input; also where the batch is a size that varies."""
     x = real(2, 4)
-    for cell, layer in ((nn.LSTMCell(4, 5), nn.LSTM(4, 5)), (nn.GRUCell(4, 5), nn.GRU(4, 5))):
+    for cell, layer in ((nn.RNNCell(4, 5), nn.RNN(4, 5)), (nn.LSTMCell(4, 5), nn.LSTM(4, 5)), (nn.GRUCell(4, 5), nn.GRU(4, 5))):
         wanted = cell(Tensor(x), cell.start(2))
         for made in (cell(Tensor(x)), cell(Tensor(x), None)):
             for a, b in zip(made, wanted, strict=True):

@@ -19,11 +19,33 @@ from .layers import (
     parameter,
 )
 from .module import Module, Sequential
-from .recurrent import GRU, LSTM, GRUCell, LSTMCell
+from .recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 
-__all__ = ["GRU", "LSTM", "BatchNorm", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d",
-           "ConvTranspose3d", "Dropout", "Embedding", "GRUCell", "GroupNorm", "LSTMCell", "LayerNorm", "Linear",
-           "Module", "MultiHeadAttention", "RMSNorm", "Sequential", "parameter"]
+__all__ = [
+    "GRU",
+    "LSTM",
+    "RNN",
+    "BatchNorm",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
+    "Dropout",
+    "Embedding",
+    "GRUCell",
+    "GroupNorm",
+    "LSTMCell",
+    "LayerNorm",
+    "Linear",
+    "Module",
+    "MultiHeadAttention",
+    "RMSNorm",
+    "RNNCell",
+    "Sequential",
+    "parameter",
+]
 
 TYPE_CHECKING = False
 if not TYPE_CHECKING:                  # with it, a type checker would take any name for a layer

@@ -1,8 +1,8 @@
 """Layers of neural networks.
 
 Linear, Embedding, the convolutions, the norms and the recurrent cells have PyTorch's parameter names and shapes. Other
-names differ: MultiHeadAttention has `qkv` and `projection`, LSTM and GRU have `cell.weight_ih` instead of
-`weight_ih_l0`, and Sequential has `layers.0.weight` instead of `0.weight`.
+names differ: MultiHeadAttention has `qkv` and `projection`, RNN, LSTM and GRU have `cell.weight_ih` instead
+of `weight_ih_l0`, and Sequential has `layers.0.weight` instead of `0.weight`.
 """
 from __future__ import annotations
 

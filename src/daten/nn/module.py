@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from caten.core.numpy_types import numpy_dtype
 from ..element_types import type_named
 from ..graph import Leaf, Ref
 from ..huge_pages import copied
+from ..other_names import MODULES
 from ..state_dicts import fitting
 from ..tensor import Tensor
 from ..tracing import happens, hold
@@ -32,6 +33,12 @@ class Module(ABC):
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
         return self.forward(*inputs, **options)
+
+    if not TYPE_CHECKING:              # with it, a type checker would take any name for an attribute
+        def __getattr__(self, name: str) -> Any:
+            """What there is instead of methods of other libraries."""
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}"
+                                 f"{f': {MODULES[name]}' if name in MODULES else ''}", name=name, obj=self)
 
     def named_tensors(self) -> Iterator[tuple[str, Tensor]]:
         """All parameters and buffers, each once, by names such as "layers.0.weight"."""

@@ -56,6 +56,20 @@ class _Cell(Module):
         return given
 
 
+class RNNCell(_Cell):
+    """One step of a simple recurrent unit (Elman, Finding structure in time, 1990): h' = tanh(W x + b + R h + c), with
+    weight_ih W[width, inputs], weight_hh R[width, width], bias_ih b[width] and bias_hh c[width], as in PyTorch. All
+    start uniformly distributed in ±1/√width."""
+
+    def forward(self, x: Tensor, state: Any = None) -> Any:
+        """x[batch, inputs] and the state (h,), which is [batch, width], to the next state (h',); or the tensor h to the
+        tensor h'. `state` None: zeros."""
+        (h,) = self.before(x, state)
+        (ours,), (theirs,) = self._gates(x, self.weight_ih, self.bias_ih), self._gates(h, self.weight_hh, self.bias_hh)
+        h = apply("tanh", ours + theirs)
+        return h if isinstance(state, Tensor) else (h,)
+
+
 class LSTMCell(_Cell):
     """One step of a long short-term memory (Hochreiter and Schmidhuber, 1997; with the forget gate of Gers et al.,
     1999): c' = σ(f) · c + σ(i) · tanh(g), h' = σ(o) · tanh(c').
@@ -95,7 +109,7 @@ class GRUCell(_Cell):
 
 
 class _Recurrent(Module):
-    cell: LSTMCell | GRUCell
+    cell: RNNCell | LSTMCell | GRUCell
     unrolled: int
 
     def forward(self, x: Tensor, state: State | Tensor | None = None) -> tuple[Tensor, State]:
@@ -117,6 +131,18 @@ class _Recurrent(Module):
     @abstractmethod
     def whole(self, x: Tensor, state: State) -> tuple[Tensor, ...]:
         """x[time, batch, inputs] and the first state to h[time, batch, width] and the last state, by one operator."""
+
+
+class RNN(_Recurrent):
+    """An `RNNCell` (the attribute `cell`) over a sequence. `unrolled`: the longest sequence whose graph has the
+    operators of all steps; a longer one, or one whose length varies, is one operator."""
+
+    def __init__(self, inputs: int, width: int, unrolled: int = UNROLLED) -> None:
+        self.cell, self.unrolled = RNNCell(inputs, width), unrolled
+
+    def whole(self, x: Tensor, state: State) -> tuple[Tensor, ...]:
+        cell = self.cell
+        return tuple(apply("rnn", x, cell.weight_ih, cell.weight_hh, cell.bias_ih + cell.bias_hh, *state))
 
 
 class LSTM(_Recurrent):
