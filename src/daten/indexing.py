@@ -8,16 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from caten.core.numpy_types import numpy_dtype
 from caten.frozen import frozen
 
 from . import templates
-from .graph import Ref, called, reshaped
+from .graph import Constant, Ref, called, reshaped
 from .operands import leaf
 from .symbolic_sizes import SymbolicSize
 from .tracing import ACTIVE, formulas_of, made_of_sizes, shape_of
 
 Shape = tuple[int, ...]
 BYTE = bytes(1)                 # of which all elements of an array are that is there for its shape
+CHANGED_AT_ONCE = 1 << 16       # bytes of an array that is there, of which each change makes another one
 COMPARED: dict[str, Callable[[Any, Any], Any]] = {"<": operator.lt, ">": operator.gt, ">=": operator.ge,
                                                    "<=": operator.le}
 
@@ -69,8 +71,15 @@ def stored(x: Ref, at: Any, value: Ref) -> Ref:
         like = np.ndarray(x.shape, bool, BYTE, strides=(0,) * len(x.shape))
         value = _fitting(value, like[at].shape)
     if not index.arrays or index.only_sizes:
-        return body(f"{index.before}result = x0.copy()\nresult[{index.code}] = x{len(index.arrays) + 1}\n"
+        made = body(f"{index.before}result = x0.copy()\nresult[{index.code}] = x{len(index.arrays) + 1}\n"
                     f"return result", [x, *index.arrays, value], "setitem")
+        new = _elements(value)
+        if index.parts is not None and new is not None and x.array is not None and not x.stays and (
+                ACTIVE.get() is None and x.array.nbytes <= CHANGED_AT_ONCE):
+            changed = x.array.copy()
+            changed[index.parts] = new
+            made.becomes(changed)                           # no program for each number in an index
+        return made
     numbers = leaf(np.arange(prod(x.shape), dtype=np.int64).reshape(x.shape))
     places = body(f"{index.before}return x0[{index.code}]", [numbers, *index.arrays])
     value = _fitting(value, places.shape)
@@ -79,6 +88,11 @@ def stored(x: Ref, at: Any, value: Ref) -> Ref:
     values = called(_library("broadcast_to", [value], shape=places.shape), [value])[0]
     flat = [reshaped(r, (prod(r.shape),)) for r in (x, places, values)]
     return reshaped(called(_library("scatter", flat), flat)[0], x.shape)
+
+
+def _elements(r: Ref) -> np.ndarray | None:
+    """The elements of a number or of an array, if they are there."""
+    return np.asarray(r.node.value, numpy_dtype(r.dtype)) if isinstance(r.node, Constant) else r.array
 
 
 def _fitting(value: Ref, shape: Shape) -> Ref:

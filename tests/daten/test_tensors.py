@@ -65,9 +65,10 @@ def test_slices_are_clipped(at: Any) -> None:
     assert x[at].shape == X[at].shape
     np.testing.assert_array_equal(x[at].numpy(), X[at])
     (x[at] * 2).sum().backward()
-    changed, expected, gradient = Tensor(X), X.copy(), np.zeros_like(X)
-    changed[at], expected[at], gradient[at] = 1.0, 1.0, 2.0
+    changed, there, expected, gradient = Tensor(X) + 0.0, Tensor(X), X.copy(), np.zeros_like(X)
+    changed[at], there[at], expected[at], gradient[at] = 1.0, 1.0, 1.0, 2.0
     np.testing.assert_array_equal(changed.numpy(), expected)
+    np.testing.assert_array_equal(there.numpy(), expected)
     assert x.grad is not None
     np.testing.assert_array_equal(x.grad.numpy(), gradient)
 
@@ -100,6 +101,27 @@ def test_an_index_without_axes_is_a_number(at: Any) -> None:
     x[at] = 2.5
     array[at] = 2.5
     assert np.array_equal(x.numpy(), array)
+
+
+def test_numbers_in_indices_compile_nothing_where_the_values_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gradients go through what was changed, and what an array was before is kept by others."""
+    x, w = Tensor(X), Tensor(Y[:, 0], requires_grad=True)
+    before, kept, expected = x, x + 0.0, X.copy()
+    monkeypatch.setattr(realization, "known_build", None)
+    for n in range(3):
+        x[n] = float(n)
+        x[-1, 1:3] = [n, 2]
+        expected[n], expected[-1, 1:3] = n, [n, 2]
+        np.testing.assert_array_equal(x.numpy(), expected)
+    x[1, :4] = w
+    expected[1, :4] = Y[:, 0]
+    np.testing.assert_array_equal(x.numpy(), expected)
+    monkeypatch.undo()
+    assert before is x
+    np.testing.assert_array_equal(kept.numpy(), X)
+    (x * x).sum().backward()
+    assert w.grad is not None
+    np.testing.assert_allclose(w.grad.numpy(), 2 * Y[:, 0])
 
 
 @pytest.mark.parametrize("axes", [4, 5])
@@ -189,6 +211,7 @@ def test_what_a_tensor_is_computed_by_has_a_name() -> None:
     whole = Tensor([2]) ** 3
     assert [repr(t) for t in (x, x[:, 0], whole, (x + 1).detach())] == [
         "Tensor(float64[4, 6])", "Tensor(float64[4], by getitem)", "Tensor(int64[1], by pow)", "Tensor(float64[4, 6], by detach)"]
+    x += 1
     x[0] = 1
     assert repr(x) == "Tensor(float64[4, 6], by setitem)"
 
