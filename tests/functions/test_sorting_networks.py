@@ -12,6 +12,7 @@ from caten.core.text import show
 from caten.frontend.arrays.sorting_networks import MOST, network
 from caten.frontend.spec_files import SpecText
 from caten.options import Options
+from daten import Tensor, gradients, operator
 
 SPEC = """[composite]
 name = "Ordered"
@@ -59,6 +60,22 @@ def test_nan_is_the_greatest_and_is_the_median_beside_infinities() -> None:
     np.testing.assert_array_equal(np.isnan(made[1]), np.isnan(x).any(axis=1))
     known = ~np.isnan(x).any(axis=1)
     np.testing.assert_array_equal(made[1][known], np.median(x[known], axis=1))
+
+
+def test_zeros_of_both_signs_stay() -> None:
+    x = rng.choice(np.array([0.0, -0.0], np.float32), (100, 5))
+    made: Any = caten.compile(spec("float", "M 5", -1))(x)
+    np.testing.assert_array_equal(np.signbit(made[0]).sum(axis=1), np.signbit(x).sum(axis=1))
+
+
+def test_of_equal_elements_each_has_the_gradient_of_one_place() -> None:
+    x = Tensor(np.array([[1.0, 1, 2, 0], [3, 3, 3, 3], [0, 5, 5, 5]]), requires_grad=True)
+    ordered, median, _ = operator(spec("double", "M 4", -1))(x)
+    weights = np.arange(1.0, 13).reshape(3, 4)
+    (of_order,) = gradients((ordered * Tensor(weights)).sum(), [x])
+    np.testing.assert_array_equal(np.sort(of_order.numpy(), axis=1), weights)
+    (of_median,) = gradients(median.sum(), [x])
+    np.testing.assert_array_equal(np.sort(of_median.numpy(), axis=1), [[0, 0, 0.5, 0.5]] * 3)
 
 
 @pytest.mark.parametrize(("shape", "axis"), [("M 12", -1), ("16 M", 0)])

@@ -136,7 +136,7 @@ def spread(x: Any, y: Any) -> Any:
 def ordered(x: Any, y: Any) -> Any:
     z = np.where(x > 1, np.nan, np.where(x < -1, -np.inf, x))
     q = np.quantile(x, [0.2, 0.7])
-    return (np.quantile(z, 0.3, axis=1), np.nanquantile(z, 0.3, axis=0), q, np.quantile(x, 0.3, method="lower"), np.percentile(x, 40, axis=0, method="nearest"), np.quantile(x, 0.7, method="midpoint", keepdims=True),
+    return (np.quantile(z, 0.3, axis=1), np.nanquantile(z, 0.3, axis=0), q, np.quantile(x, 0.3, method="lower"), np.percentile(x, 40, axis=0, method="nearest"), np.quantile(x, 0.7, method="midpoint", keepdims=True), np.quantile((x * 9).astype(np.int8) + np.int8(90), 0.4, method="midpoint"),
             np.searchsorted(np.sort(z[0]), z[1]), np.searchsorted(np.sort(z[0]), z[1], side="right"), np.isclose(z, z, equal_nan=True), np.array_equal(z, z, equal_nan=True), np.array_equal(x, x[0]), np.array_equiv(x, x))
 
 

@@ -1,6 +1,6 @@
 """Sorting networks for axes of a few elements, whose number is known: `np.sort`, `np.median` and `np.quantile` of the
-nine neighbours in an image, or of three channels. A minimum and a maximum put two elements in order; which two are
-next does not depend on the elements, so each step is one operation on whole arrays.
+nine neighbours in an image, or of three channels. The lesser and the greater of two elements are these two in order;
+which two are next does not depend on the elements, so each step is one operation on whole arrays.
 
 The networks are Batcher's odd-even merge sort, for any number of elements (K. E. Batcher, Sorting networks and their
 applications, 1968; Knuth, The Art of Computer Programming 3, 5.2.2, algorithm M).
@@ -58,12 +58,25 @@ def short_order(b: Builder, path: str, x: Any, attributes: Mapping[str, Any]) ->
 
 
 def _in_order(b: Builder, parts: Sequence[Array]) -> list[Array]:
-    """Arrays of one shape, at each index the least element first. If one is NaN, all are."""
+    """Arrays of one shape, at each index the least element first; for elements that are no NaN. Of equal numbers each
+    is in one place, so that 0 and -0 stay both, and the gradient of each place goes to one element."""
     ordered = [*parts]
     for low, high in network(len(parts)):
-        pair = ordered[low], ordered[high]
-        ordered[low], ordered[high] = (b.array(apply(b, fn, *pair)) for fn in ("min", "max"))
+        x, y = ordered[low], ordered[high]
+        if is_float(x.dtype):
+            is_less = b.array(apply(b, "lt", y, x))
+            ordered[low], ordered[high] = b.array(choose(b, is_less, y, x)), b.array(choose(b, is_less, x, y))
+        else:
+            ordered[low], ordered[high] = b.array(apply(b, "min", x, y)), b.array(apply(b, "max", x, y))
     return ordered
+
+
+def _unless_nan(b: Builder, parts: Sequence[Array], made: Operand) -> Array:
+    """What is made of elements in order; NaN if one of them is."""
+    if is_float(parts[0].dtype):
+        made = choose(b, reduce(lambda x, y: apply(b, "or", x, y), [apply(b, "isnan", x) for x in parts]),
+                      _number(b, math.nan), made)
+    return b.array(made)
 
 
 def _sort(b: Builder, parts: Sequence[Array], place: int, attributes: Mapping[str, Any]) -> Array:
@@ -85,9 +98,8 @@ def _median(b: Builder, parts: Sequence[Array], place: int, attributes: Mapping[
     """Of integers in float64; their order is that of the integers."""
     ordered, last = _in_order(b, parts), len(parts) - 1
     low, high = (_floating(b, ordered[n]) for n in (last // 2, len(parts) // 2))
-    if low is high:
-        return low
-    return b.array(apply(b, "mul", _number(b, 0.5), apply(b, "add", low, high)))
+    middle = low if low is high else apply(b, "mul", _number(b, 0.5), apply(b, "add", low, high))
+    return _unless_nan(b, parts, middle)
 
 
 def _quantile(b: Builder, parts: Sequence[Array], place: int, attributes: Mapping[str, Any]) -> Array:
@@ -98,11 +110,11 @@ def _quantile(b: Builder, parts: Sequence[Array], place: int, attributes: Mappin
     ordered = _in_order(b, parts)
     low, high = (_floating(b, ordered[min(n, len(parts) - 1)]) for n in (below, below + 1))
     if part == 0:
-        return low
+        return _unless_nan(b, parts, low)
     step = apply(b, "sub", high, low)
-    if part < 0.49:
-        return b.array(apply(b, "add", low, apply(b, "mul", step, _number(b, part))))
-    return b.array(apply(b, "sub", high, apply(b, "mul", step, _number(b, 1 - part))))
+    near = low if part < 0.49 else high
+    return _unless_nan(b, parts, apply(b, "add", near, apply(b, "mul", step, _number(
+        b, part if near is low else part - 1))))
 
 
 def _floating(b: Builder, x: Array) -> Array:
