@@ -3,8 +3,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..core.expr import Op
-from .values import Reduce, Scatter, TensorProgram, reads_of
+from ..core.expr import Expr, Op, Var
+from ..loop.affine import linear
+from .values import Axis, Reduce, Scatter, TensorProgram, reads_of
 
 
 def window_sizes(program: TensorProgram) -> frozenset[tuple[str, ...]]:
@@ -17,18 +18,33 @@ def _sizes(value: object) -> Iterator[frozenset[str]]:
     if not isinstance(value, Reduce | Scatter) or value.fn != "add" or not isinstance(value.expr, Op) or (
             value.expr.fn != "mul"):
         return
-    reads = [[i.variables for i in r.index] for r in reads_of(value.expr)]
-    if isinstance(value, Scatter):
-        extents = {a.name: a.extent.variables for a in value.axes}
-        for names in [i.variables & extents.keys() for i in value.index]:
-            each = [extents[name] for name in names]
-            if len(each) == 2 and all(len(sizes) == 1 for sizes in each) and all(
-                    sum(not names.isdisjoint(i) for i in indices) < 2 for indices in reads):
-                yield each[0] | each[1]
-        return
-    own = {a.name for a in value.axes}
-    for axis in value.over:
-        among = [any(axis.name in names and not own.isdisjoint(names) for names in each) for each in reads]
-        alone = [any(axis.name in names and own.isdisjoint(names) for names in each) for each in reads]
+    reads = [r.index for r in reads_of(value.expr)]
+    axes = {a.name: a for a in value.axes}
+    own = frozenset(axes)
+    over = value.over if isinstance(value, Reduce) else ()
+    if isinstance(value, Scatter):                          # sums over the axes that its index does not have
+        yield from _added_up(value, axes, reads)
+        own = frozenset[str]().union(*[i.variables for i in value.index]) & own
+        over = tuple([a for a in value.axes if a.name not in own])
+    for axis in over:
+        among = [any(axis.name in i.variables and _slides(i, axis, own) for i in index) for index in reads]
+        alone = [any(axis.name in i.variables and own.isdisjoint(i.variables) for i in index) for index in reads]
         if len(axis.extent.variables) == 1 and any(among) and any(alone):
             yield axis.extent.variables
+
+
+def _added_up(value: Scatter, axes: dict[str, Axis], reads: list[tuple[Expr, ...]]) -> Iterator[frozenset[str]]:
+    for names in [i.variables & axes.keys() for i in value.index]:
+        each = [axes[name].extent.variables for name in names]
+        if len(each) == 2 and all(len(sizes) == 1 for sizes in each) and all(
+                sum(not names.isdisjoint(i.variables) for i in index) < 2 for index in reads):
+            yield each[0] | each[1]
+
+
+def _slides(i: Expr, axis: Axis, own: frozenset[str]) -> bool:
+    """Is a subscript the place of a window plus the one in it? In C · g + c with c < C, the channel c of a group, it is
+    not."""
+    form = linear(i)
+    return any(axis.extent.variables.isdisjoint(name for atom in form.coefficient(Var(at, "i64")).atoms()
+                                                for name in atom.variables)
+               for at in sorted(own & i.variables))

@@ -25,6 +25,7 @@ from ..plans.row_passes import RowsAtOnce
 from ..plans.scans import PrefixVectors
 from ..plans.scatters import ScatterRows
 from ..plans.transposes import BlockedTranspose, ShortAxisInside
+from ..plans.windows import PaddedLines
 from . import (
     convolution_over_filters,
     direct_convolution,
@@ -38,6 +39,7 @@ from . import (
     unpacked_gemm,
     vector_loops,
     weight_gradient,
+    window_steps,
 )
 
 OF_PRODUCTS: dict[type[Plan], Callable[[Draft, Chain, Contraction, Any, PlanContext], None]] = {
@@ -61,7 +63,7 @@ OF_LOOPS: dict[type[Plan], Callable[[Draft, Chain, Any, PlanContext], None]] = {
     ColumnsInBlocks: gpu_steps.emit_columns_in_blocks,
     GroupPerRow: gpu_steps.emit_group_per_row, GroupReduction: gpu_steps.emit_group_reduction,
     SharedTranspose: gpu_steps.emit_shared_transpose, PrefixVectors: scan_steps.emit_prefix_vectors,
-    ScatterRows: scatter_steps.emit_scatter_rows,
+    ScatterRows: scatter_steps.emit_scatter_rows, PaddedLines: window_steps.emit_padded_lines,
 }
 
 

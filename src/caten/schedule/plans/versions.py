@@ -19,6 +19,7 @@ from . import (
     scans,
     scatters,
     transposes,
+    windows,
 )
 from .contractions import PRODUCTS
 from .maps import MAPS, MAPS_WITH_SUMS
@@ -28,9 +29,10 @@ from .reductions import COLUMN_SUMS, OTHER_SUMS, ROW_SUMS, SHORT_SUMS
 from .scans import SCANS
 from .scatters import SCATTERS
 from .transposes import TRANSPOSES
+from .windows import WINDOW_SUMS
 
 PERFECT_NESTS: tuple[NestKind, ...] = (
-    TRANSPOSES, PRODUCTS, SHORT_SUMS, ROW_SUMS, COLUMN_SUMS, OTHER_SUMS, SCANS, MAPS_WITH_SUMS,
+    TRANSPOSES, PRODUCTS, WINDOW_SUMS, SHORT_SUMS, ROW_SUMS, COLUMN_SUMS, OTHER_SUMS, SCANS, MAPS_WITH_SUMS,
     SCATTERS, MAPS)
 WHOLE_NESTS: tuple[NestKind, ...] = (row_passes.COLUMNS, row_passes.KNOWN_PASSES)
 ROW_PASSES: tuple[NestKind, ...] = (row_passes.PASSES,)
@@ -39,6 +41,6 @@ DEVICE_NESTS: tuple[NestKind, ...] = gpu.KINDS
 
 COPIES = Parameter("nest.copies", (0, 1), 0, what="is there a specialised copy of the nest for the likely sizes?")
 MODULES = (product, packed_products, convolutions, contractions, reductions, maps, row_passes, transposes, scans,
-           scatters, gpu)
+           scatters, windows, gpu)
 PARAMETERS: dict[str, Parameter] = {p.name: p for p in (COPIES, *[
     value for module in MODULES for value in vars(module).values() if isinstance(value, Parameter)])}

@@ -1,0 +1,59 @@
+"""Steps of sums over windows: the lines of an image are copied with zeros around them."""
+from __future__ import annotations
+
+from functools import partial
+
+from ..analysis.classify import Chain
+from ..draft import Draft
+from ..plans.plan import PlanContext
+from ..plans.windows import PaddedLines, match_window_sum
+from .common_steps import accumulate, use_fma, vectorize_edges, vectorize_loop
+from .packed_convolution import drop_edge_conditions
+
+
+def emit_padded_lines(draft: Draft, chain: Chain, plan: PaddedLines, context: PlanContext) -> None:
+    """Copy blocks of lines with their halo, drop the edge conditions if the sum is the same, and keep some lines of
+    results in registers while all taps are added."""
+    w = match_window_sum(draft.program, chain, context)
+    (*lines, column), taps = [n.name for n, _ in w.moves], [tap.name for _, tap in w.moves]
+    outside, sums = [axis.name for axis in w.outside], [axis.name for axis in w.sums]
+    xo, xi = draft.split_whole(column, plan.width, "min")
+    vectors, lane = draft.split_whole(xi, plan.lanes, "pad")
+    blocks, rows, inner = list[str](), list[str](), list[str]()
+    for line in lines:
+        block, within = draft.split_whole(line, plan.lines, "min")
+        row, i = draft.split_whole(within, plan.rows, "pad")
+        blocks, rows, inner = [block], [row], [i]
+    draft.take("reorder", *outside, *blocks, xo, *rows, vectors, *sums, *taps, *inner, lane)
+    around = (*rows, vectors)[0]
+    over = [(*rows, *inner, taps[0])] if lines else []
+    image = draft.stage(around, w.image, "read", "scratch", *over, (vectors, lane, taps[-1]))
+    draft.try_steps(("precompute", image.tile))
+    held = accumulate(draft, (*sums, *taps)[0], w.out.buffer, *inner, lane, how="partial", keep_conditions=True)
+    if context.threads:
+        draft.parallelize_two(*outside, *blocks)
+    copy = drop_edge_conditions(draft, (*blocks, xo)[0], image.tile, plan.lanes, constant_window=True)
+    for name in dict.fromkeys((taps[0], *([copy[taps[0]]] if taps[0] in copy else []))):
+        use_fma(draft, name, w.out, context)
+    nests = held.usual_nests("begin", "lay", "store", "add")
+    for name in (lane, *[nest.loops[lane] for nest in nests]):
+        vectorize_loop(draft, name, plan.lanes)
+    vectorize_edges(draft, held, lane, plan.lanes, context, "store", "add")
+    for i in inner:
+        for name in (i, *[nest.loops[i] for nest in nests]):
+            draft.take("unroll", name)
+    for name in reversed(taps):
+        draft.take("unroll", name, "full")
+    for nest in image.usual_nests():
+        draft.attempt(partial(_copy_lines, loops=[nest.loops[name] for name in (*rows, vectors)], lanes=plan.lanes,
+                              context=context))
+
+
+def _copy_lines(draft: Draft, loops: list[str], lanes: int, context: PlanContext) -> None:
+    """Copy vectors of the lines of an image; the lines inside, as the columns beyond an edge are the same in each."""
+    *lines, column = loops
+    masked = context.masks_are_cheap(lanes)
+    made = draft.split(column, lanes, *(["pad"] if masked else []))
+    draft.take("reorder", made.outer, *lines, made.inner)
+    draft.take("vectorize", made.inner)
+    draft.try_steps(*[("interior", line) for line in lines])
