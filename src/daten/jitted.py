@@ -206,7 +206,7 @@ class _Traced:
         """Do the tensors that are read in each call still have their shapes and types, and is what the trace depends on
         as it was?"""
         return all((r := t._ref).shape == shape and r.dtype == dtype for t, shape, dtype in self.shapes) and all(
-            read() == value for read, value in self.trace.assumptions)
+            read() == value for read, value in self.trace.assumptions.values())
 
     def run(self, arrays: Sequence[np.ndarray], sizes: Mapping[str, int] | None = None) -> Any:
         """Run the steps of the trace with new arrays; the result of the function."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from math import cos, pi
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakValueDictionary
@@ -112,8 +112,10 @@ class Group:
     def __getitem__(self, name: str) -> Any:
         if name == "params":
             return self._parameters
+        if name in self._own:
+            return self._own[name]
         self._setting(name)
-        return self._own[name] if name in self._own else getattr(self._optimizer, name)
+        return getattr(self._optimizer, name)
 
     def __setitem__(self, name: str, value: Any) -> None:
         self._own[name] = self._setting(name).check(name, value)
@@ -130,7 +132,7 @@ class Group:
 
     def has(self, name: str) -> bool:
         """Is a setting on, or not 0? What `jit` traces is traced again when this is no longer so."""
-        return assumed(lambda: bool(self[name]))
+        return assumed((self, name), lambda: bool(self[name]))
 
     def _setting(self, name: str) -> _Setting[Any]:
         known = self._optimizer.settings()
@@ -172,6 +174,7 @@ class Optimizer(ABC):
         self.rests = {n: _zeros(p) for n, p in enumerate(self.parameters) if computed(p._ref.dtype) != p._ref.dtype}
 
     @classmethod
+    @cache                                                  # each step reads settings
     def settings(cls) -> dict[str, _Setting[Any]]:
         """The settings by name, those that all optimizers have first."""
         return {name: value for kind in reversed(cls.__mro__) for name, value in vars(kind).items()

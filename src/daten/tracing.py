@@ -2,7 +2,7 @@
 it can be done again without the function (`jit`)."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -60,7 +60,7 @@ class Trace:
         # Tensors that keep a value, and the leaf that was read; those whose value is read when a run begins.
         self.held: dict[int, tuple[KeepsArray, Leaf]] = {}
         self._reads: list[KeepsArray] = []
-        self.assumptions: list[tuple[Callable[[], object], object]] = []    # what is read, and what it was
+        self.assumptions: dict[Hashable, tuple[Callable[[], object], object]] = {}      # what is read, and what it was
         self.begun: dict[int, KeepsArray] = {}                          # by id: those that have had no gradient before
         self.assigned: dict[int, KeepsArray] = {}                       # by id: those whose gradient was set
         self._born: dict[int, KeepsArray] = {}                          # by id: those that the function makes
@@ -192,12 +192,12 @@ def happens(effect: Callable[[], None]) -> None:
         trace.steps.append(lambda now: effect())
 
 
-def assumed(read: Callable[[], Value]) -> Value:
+def assumed(key: Hashable, read: Callable[[], Value]) -> Value:
     """A value of Python on which it depends what is computed: where it is another one at a later call of what `jit`
-    traces, this is traced again."""
+    traces, this is traced again. `key`: tells one value from others."""
     value, trace = read(), ACTIVE.get()
     if trace is not None:
-        trace.assumptions.append((read, value))
+        trace.assumptions.setdefault(key, (read, value))
     return value
 
 
