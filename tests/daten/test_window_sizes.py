@@ -34,8 +34,8 @@ def test_windows_are_numbers() -> None:
     assert numbers(image.conv_transpose2d(drawn(3, 4, 5, 6), stride=(2, 2))) == [5, 6]
     each = drawn(3, 1, 5, 6)
     made = image.conv2d(each, groups=3)
-    assert numbers(made) == [5, 6]
-    assert numbers(*gradients((made * drawn(*made.shape)).sum(), [each])) == [5, 6]
+    assert numbers(made)[-2:] == [5, 6]                                        # after the channels
+    assert numbers(*gradients((made * drawn(*made.shape)).sum(), [each]))[-2:] == [5, 6]
 
 
 def test_other_extents_stay_sizes() -> None:
