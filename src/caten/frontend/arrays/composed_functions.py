@@ -152,7 +152,7 @@ def _of_method(numpy: Numpy, b: Builder, x: Array, q: float, axis: Any, method: 
     parts = [select(b, ordered, (Ellipsis, sides[fn])) for fn in METHODS[method]]
     made: Operand = parts[0]
     if len(parts) == 2:                                    # integers in float64, where their sum has room
-        made = apply(b, "div", apply(b, "add", *[_floating(b, part) for part in parts]),
+        made = apply(b, "div", apply(b, "add", *[floating(b, part) for part in parts]),
                      Literal(WEAK_FLOAT, b.pos, value=2.0))
     greatest = select(b, ordered, (Ellipsis, -1))
     if DTYPES[x.dtype].kind == "float":
