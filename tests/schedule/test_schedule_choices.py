@@ -41,6 +41,11 @@ def test_every_parameter_is_asked_for(nightly: bool) -> None:
                        "(size M) (size N) (buffer w f32 (M) (0) in) (buffer C f32 (M N) (0 1) inout)",
                        '(opt 2) (target "clang" (machine x86_64_v4 64 32 (32768 1048576) true))')     # nor maps rows in place
     asked |= set(autoscheduler.drafted(in_place).asked)
+    windows = program("""(for c 0 M 1 serial (for y 0 N 1 serial (for x 0 N 1 serial (for p 0 5 1 serial (for q 0 5 1 serial
+ (if (and (< (+ y p) N) (< (+ x q) N)) ((incf (aref C c y x) (* (aref A c (+ y p) (+ x q)) (aref F c p q)))))))))) """,
+                      """(size M) (size N) (buffer A f32 (M N N) (0 1 2) in) (buffer F f32 (M 5 5) (0 1 2) in)
+ (buffer C f32 (M N N) (0 1 2) inout)""", '(opt 2) (target "clang" (machine x86_64_v4 64 32 (32768 1048576) true))')   # nor are windows depthwise
+    asked |= set(autoscheduler.drafted(windows).asked)
     assert asked == set(PARAMETERS) - {"nest.copies"}
 
 
