@@ -12,7 +12,7 @@ from caten.errors import CatenError
 
 RNG = np.random.default_rng(11)
 X = RNG.standard_normal((5, 4))
-I = RNG.integers(0, 7, (5, 4))  # noqa: E741
+WHOLE = RNG.integers(0, 7, (5, 4))
 S = RNG.integers(-9, 9, (5, 4)).astype(np.int8)
 
 
@@ -73,7 +73,7 @@ def powers(x: Any, i: Any, s: Any) -> Any:
 @pytest.mark.parametrize("function", [slopes, padded, repeated, spaced, turned, among, spread, known, along_axes, powers], ids=lambda f: f.__name__)
 def test_what_numpy_computes(function: Callable[..., Any]) -> None:
     with np.errstate(all="ignore"):
-        found, wanted = caten.op(function, runtime="numpy")(X, I, S), function(X, I, S)
+        found, wanted = caten.op(function, runtime="numpy")(X, WHOLE, S), function(X, WHOLE, S)
     assert len(found) == len(wanted)
     for n, (a, b) in enumerate(zip(found, wanted, strict=True)):
         assert (n, a.shape, a.dtype) == (n, np.shape(b), np.asarray(b).dtype)
@@ -91,4 +91,4 @@ def test_what_numpy_computes(function: Callable[..., Any]) -> None:
 def test_refusals(call: str, message: str) -> None:
     spec = f'[composite]\nname = "f"\ninputs = ["x{{f64}}[M N]", "i{{i64}}[M N]"]\noutputs = ["y{{...}}[...]"]\n[implementation]\nlang = "python"\ncode = """return {call}"""\n'
     with pytest.raises(CatenError, match=message):
-        caten.compile(spec, runtime="numpy")(X, I)
+        caten.compile(spec, runtime="numpy")(X, WHOLE)

@@ -17,8 +17,8 @@ from .array_scans import running_total
 from .axis_arguments import axes_of, axis_of
 from .builder import Builder
 from .covariances import COVARIANCES
-from .differences import DIFFERENCES, floating
-from .elementwise_functions import apply, choose, converted, term_of, truth
+from .differences import DIFFERENCES
+from .elementwise_functions import apply, choose, converted, floating, term_of, truth
 from .fourier import FOURIER, Numpy, fitted
 from .handles import ZERO, Array, Operand, dtype_of, is_whole, product_of, shape_of, size_term
 from .histograms import HISTOGRAMS

@@ -9,8 +9,7 @@ from ..typing import WEAK_FLOAT, WEAK_INT, Literal
 from .array_products import conjugated, matmul
 from .array_reductions import reduced
 from .builder import Builder
-from .differences import floating
-from .elementwise_functions import apply, choose, converted
+from .elementwise_functions import apply, choose, converted, floating
 from .fourier import Numpy
 from .handles import Array, Operand, shape_of, size_term, spelled
 from .joining import concatenate

@@ -10,7 +10,7 @@ from .argument_binding import as_operand
 from .array_reductions import total
 from .axis_arguments import axes_of, axis_of
 from .builder import Builder
-from .elementwise_functions import apply, converted, term_of
+from .elementwise_functions import apply, converted, floating, term_of
 from .fourier import Numpy
 from .handles import ONE, Array, Operand, shape_of, spelled
 from .joining import concatenate
@@ -87,12 +87,6 @@ def _between_places(b: Builder, z: Array, places: Array, edge_order: int) -> lis
     first, last = [weighted(_part(b, slopes, *near), _part(b, slopes, *far), _part(b, gaps, *near),
                             _part(b, gaps, *far), "sub") for near, far in ends]
     return [first, inner, last]
-
-
-def floating(b: Builder, x: Array) -> Array:
-    """Integers as float64."""
-    wide = x.dtype == "bool" or x.dtype[0] in "iu"
-    return b.array(converted(b, "f64", x)) if wide else x
 
 
 def trapezoid(numpy: Numpy, b: Builder, y: Array, x: Array | None, dx: Any, axis: Any) -> Operand:

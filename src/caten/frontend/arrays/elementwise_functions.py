@@ -238,6 +238,11 @@ def converted(b: Builder, dtype: str, x: Operand) -> Operand:
     return cast_scalar(b, dtype, x)
 
 
+def floating(b: Builder, x: Array) -> Array:
+    """Integers as float64."""
+    return b.array(converted(b, "f64", x)) if DTYPES[x.dtype].kind in ("bool", "int", "uint") else x
+
+
 def in_type(b: Builder, name: str, make: Callable[..., Operand], operands: Sequence[Operand], dtype: str) -> Operand:
     """`np.add(x, y, dtype=…)`: the operands are converted, and the function is computed in that type. E310 for an
     operand that NumPy does not convert, E304 where the function has no results of the type."""

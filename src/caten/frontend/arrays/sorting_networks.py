@@ -17,7 +17,7 @@ from ..typing import WEAK_FLOAT, WEAK_INT, Literal
 from .array_reductions import keep
 from .axis_arguments import axis_of
 from .builder import Builder
-from .elementwise_functions import apply, choose, converted
+from .elementwise_functions import apply, choose, converted, floating
 from .handles import Array, Operand, constant_of
 from .joining import stack
 from .selection import select
@@ -97,7 +97,7 @@ def _sort(b: Builder, parts: Sequence[Array], place: int, attributes: Mapping[st
 def _median(b: Builder, parts: Sequence[Array], place: int, attributes: Mapping[str, Any]) -> Array:
     """Of integers in float64; their order is that of the integers."""
     ordered, last = _in_order(b, parts), len(parts) - 1
-    low, high = (_floating(b, ordered[n]) for n in (last // 2, len(parts) // 2))
+    low, high = (floating(b, ordered[n]) for n in (last // 2, len(parts) // 2))
     middle = low if low is high else apply(b, "mul", _number(b, 0.5), apply(b, "add", low, high))
     return _unless_nan(b, parts, middle)
 
@@ -108,17 +108,13 @@ def _quantile(b: Builder, parts: Sequence[Array], place: int, attributes: Mappin
     below = min(int(at), len(parts) - 1)
     part = at - below
     ordered = _in_order(b, parts)
-    low, high = (_floating(b, ordered[min(n, len(parts) - 1)]) for n in (below, below + 1))
+    low, high = (floating(b, ordered[min(n, len(parts) - 1)]) for n in (below, below + 1))
     if part == 0:
         return _unless_nan(b, parts, low)
     step = apply(b, "sub", high, low)
     near = low if part < 0.49 else high
     return _unless_nan(b, parts, apply(b, "add", near, apply(b, "mul", step, _number(
         b, part if near is low else part - 1))))
-
-
-def _floating(b: Builder, x: Array) -> Array:
-    return x if is_float(x.dtype) else b.array(converted(b, "f64", x))
 
 
 def _number(b: Builder, value: float) -> Literal:
