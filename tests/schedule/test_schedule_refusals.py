@@ -160,6 +160,9 @@ REFUSALS = (
     ("E514", "(parallel j)", "(for j 1 N 1 serial (setf (aref v j) (aref v (- j 1))))",
      "which may be the same element"),
     # stage
+    ("E515", "(stage i s partial register k)",
+     "(for i 0 M 1 serial (if (< i 3) ((for j 0 8 1 serial (incf (aref s) (aref R j 0)))) ((for k 0 8 1 serial (incf (aref s) (aref R k 0))))))",
+     "is also used outside of 'k'"),
     ("E515", "(stage i u read stack)", ROWS, "stage i u: 'i' does not use it"),
     ("E515", "(stage j v read register j)", "(for j 1 8 1 serial (incf (aref s) (+ (aref R j 0) (aref R (- j 1) 0))))",
      "stage j v: 'j' does not use it"),

@@ -67,6 +67,10 @@ class Tile:
         axes = axes or tuple([name for name in known if mentions(self.ref, (name,))])
         self.halos = self._halos([[known[name] for name in _names(axis)] for axis in axes], reads)
         self.axes = [known[axis] if isinstance(axis, str) else self.halos[axis[0]].loop for axis in axes]
+        for loop in self.axes:
+            if not mentions(self.ref, (loop.name,)) and self._uses(loop) < self._uses(found):
+                raise self.refuse(f"{self.ref} is also used outside of '{loop.name}', where no iteration of it has an "
+                                  "element of the tile")
         self.names, self.context = Names.of(program), context_at(program, found)
         self.shape = shapes(program)[buffer]
         lets = [n.name for n in found.unique() if isinstance(n, Let)]
@@ -88,6 +92,9 @@ class Tile:
         if space == "stack" and bytes_of(self.ref.dtype, self.extents) > MAX_STACK_BYTES:
             size = bytes_of(self.ref.dtype, self.extents)
             raise self.refuse(f"its {size} bytes do not fit on the stack ({MAX_STACK_BYTES}); use scratch")
+
+    def _uses(self, loop: For) -> int:
+        return sum(1 for n in loop.walk() if n is self.ref)
 
     def _halos(self, axes: list[list[For]], reads: bool) -> dict[str, Halo]:
         """The axes that several loops share, by the first of them."""

@@ -130,7 +130,8 @@ def stage(program: LoopProgram, at: str, buffer: str, how: str, space: str,
     accumulate); for `partial`, `begin`, `finish` and `tree`, the updates are not all one associative operator with an
     identity element; for `begin`, no nest before sets each element of BUFFER (use partial); for `finish`, no nest
     behind maps each element of it (use begin); for `tree`, an extent is not constant; a register or stack tile has no
-    constant size; loops that share an axis do not count from 0 by 1, or BUFFER does not move with their sum alone.
+    constant size; BUFFER is also used outside of one of the LOOPs at the end, in another branch; loops that share an
+    axis do not count from 0 by 1, or BUFFER does not move with their sum alone.
     """
     step = f"stage {at} {buffer}"
     found = find(program, at, step)
