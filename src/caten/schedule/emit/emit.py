@@ -25,7 +25,7 @@ from ..plans.row_passes import RowsAtOnce
 from ..plans.scans import PrefixVectors
 from ..plans.scatters import ScatterRows
 from ..plans.transposes import BlockedTranspose, ShortAxisInside
-from ..plans.windows import PaddedLines
+from ..plans.windows import PaddedLines, TapsOfLines
 from . import (
     convolution_over_filters,
     direct_convolution,
@@ -64,6 +64,7 @@ OF_LOOPS: dict[type[Plan], Callable[[Draft, Chain, Any, PlanContext], None]] = {
     GroupPerRow: gpu_steps.emit_group_per_row, GroupReduction: gpu_steps.emit_group_reduction,
     SharedTranspose: gpu_steps.emit_shared_transpose, PrefixVectors: scan_steps.emit_prefix_vectors,
     ScatterRows: scatter_steps.emit_scatter_rows, PaddedLines: window_steps.emit_padded_lines,
+    TapsOfLines: window_steps.emit_taps_of_lines,
 }
 
 

@@ -6,7 +6,7 @@ from functools import partial
 from ..analysis.classify import Chain
 from ..draft import Draft
 from ..plans.plan import PlanContext
-from ..plans.windows import PaddedLines, match_window_sum
+from ..plans.windows import PaddedLines, TapsOfLines, match_window_gradient, match_window_sum
 from .common_steps import accumulate, use_fma, vectorize_edges, vectorize_loop
 from .packed_convolution import drop_edge_conditions
 
@@ -47,6 +47,48 @@ def emit_padded_lines(draft: Draft, chain: Chain, plan: PaddedLines, context: Pl
     for nest in image.usual_nests():
         draft.attempt(partial(_copy_lines, loops=[nest.loops[name] for name in (*rows, vectors)], lanes=plan.lanes,
                               context=context))
+
+
+def emit_taps_of_lines(draft: Draft, chain: Chain, plan: TapsOfLines, context: PlanContext) -> None:
+    """Copy blocks of lines of both operands with zeros around them, drop the edge conditions if the sum is the same,
+    and add up a vector for each tap."""
+    w = match_window_gradient(draft.program, chain, context)
+    (*lines, column), taps = [n.name for n, _ in w.moves], [tap.name for _, tap in w.moves]
+    outside, sums = [axis.name for axis in w.outside], [axis.name for axis in w.sums]
+    xo, xi = draft.split_whole(column, plan.width, "min")
+    vectors, lane = draft.split_whole(xi, plan.lanes, "pad")
+    blocks, rows, inner = list[str](), list[str](), list[str]()
+    for line in lines:
+        block, within = draft.split_whole(line, plan.lines, "min")
+        row, i = draft.split_whole(within, plan.rows, "pad")
+        blocks, rows, inner = [block], [row], [i]
+    around, first = taps[:0 if plan.all_taps else -1], (*rows, vectors)[0]
+    held = taps[len(around):]
+    draft.take("reorder", *outside, *sums, *blocks, xo, *around, *rows, vectors, *inner, *held, lane)
+    results = draft.stage((*sums, *blocks, xo)[0], w.out.buffer, "partial", "scratch", *taps, lane)
+    if context.threads:
+        draft.parallelize_two(*outside)
+    outer = (*around, first)[0]
+    over = [(*rows, *inner, taps[0])] if lines else []
+    gradient = draft.stage(outer, w.other, "read", "scratch", *[(*rows, *inner)][:len(lines)], (vectors, lane))
+    image = draft.stage(outer, w.image, "read", "scratch", *over, (vectors, lane, taps[-1]))
+    for staged in (gradient, image):
+        draft.try_steps(("precompute", staged.tile))                    # the ReLU of the layer before
+    total = draft.stage(first, results.tile, "partial", "register", *held, lane)
+    copy = drop_edge_conditions(draft, outer, image.tile, plan.lanes, constant_window=False)
+    for name in dict.fromkeys((first, *([copy[first]] if first in copy else []))):
+        use_fma(draft, name, w.out, context)
+    for name in (lane, *results.over(lane), *total.over(lane)):
+        draft.attempt(partial(vectorize_loop, name=name, lanes=plan.lanes))
+    for name in held:
+        for other in total.usual(name):
+            draft.take("unroll", other)
+    for name in reversed((*inner, *held)):
+        draft.take("unroll", name, "full")
+    for staged in (gradient, image):
+        for nest in staged.usual_nests():
+            draft.attempt(partial(_copy_lines, loops=[nest.loops[name] for name in (*rows, vectors)], lanes=plan.lanes,
+                                  context=context))
 
 
 def _copy_lines(draft: Draft, loops: list[str], lanes: int, context: PlanContext) -> None:

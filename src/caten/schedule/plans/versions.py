@@ -29,11 +29,11 @@ from .reductions import COLUMN_SUMS, OTHER_SUMS, ROW_SUMS, SHORT_SUMS
 from .scans import SCANS
 from .scatters import SCATTERS
 from .transposes import TRANSPOSES
-from .windows import WINDOW_SUMS
+from .windows import WINDOW_GRADIENTS, WINDOW_SUMS
 
 PERFECT_NESTS: tuple[NestKind, ...] = (
-    TRANSPOSES, PRODUCTS, WINDOW_SUMS, SHORT_SUMS, ROW_SUMS, COLUMN_SUMS, OTHER_SUMS, SCANS, MAPS_WITH_SUMS,
-    SCATTERS, MAPS)
+    TRANSPOSES, PRODUCTS, WINDOW_SUMS, WINDOW_GRADIENTS, SHORT_SUMS, ROW_SUMS, COLUMN_SUMS, OTHER_SUMS, SCANS,
+    MAPS_WITH_SUMS, SCATTERS, MAPS)
 WHOLE_NESTS: tuple[NestKind, ...] = (row_passes.COLUMNS, row_passes.KNOWN_PASSES)
 ROW_PASSES: tuple[NestKind, ...] = (row_passes.PASSES,)
 OUTER_LOOPS: tuple[NestKind, ...] = (row_passes.SERIAL,)

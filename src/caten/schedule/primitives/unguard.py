@@ -35,7 +35,8 @@ def unguard(program: LoopProgram, loop: str, tile: str, ending: str = "g") -> tu
     exactly for finite values), and if an element is infinite or NaN, a copy of the loop that keeps the conditions runs
     instead. The loops of that copy end in `g`, or in the NAME given. If the other operand is a tile, too, which one
     nest before LOOP fills, the conditions for which it holds zeros go as well, and what is copied into the first tile
-    is checked like it.
+    is checked like it. If one nest before LOOP sets the sums to 0, and LOOP stores nothing else, no operand is checked:
+    sums that are not finite are set to 0 and added up again with the conditions.
 
         (unguard i T)
         (for i 0 M 1 serial                                   (local u_sum f32 () register)
@@ -47,7 +48,7 @@ def unguard(program: LoopProgram, loop: str, tile: str, ending: str = "g") -> tu
               ((incf (aref w_part) (* (aref T p) (aref u p))))))    (incf (aref w_part) (* (aref T p) (aref u p)))))
                                                                 ((for ig …)))
 
-    Refused: the tile is not declared in LOOP, not filled by one nest, or used for anything but one sum of products; no
+    Refused: the tile is not filled by one nest in LOOP or before it, or used for anything but one sum of products; no
     condition around the products for which the tile holds zeros; a sum that does not start from 0 (stage it as
     partial); complex elements; the other operand is written in LOOP, or is not proven to be in bounds without the
     conditions.
@@ -59,12 +60,16 @@ def unguard(program: LoopProgram, loop: str, tile: str, ending: str = "g") -> tu
     if not is_float(products.other.dtype):
         return replaced(program, found, *tidied((free,))), Unguarded()
     names = Names.of(program)
-    tests = products.tests(names)
+    start = products.start_of_sums()
+    tests = products.tests(names) if start is None else products.test_of_sums(start, names)
     totals = [test[0].name for test in tests if isinstance(test[0], Local)]
     finite = [Op("eq", (Aref(total, (), products.other.dtype), number(0, products.other.dtype))) for total in totals]
-    copy, new = copied((found,), ending, names)
+    are_finite = reduce(lambda a, b: Op("and", (a, b)), finite)
+    copy, new = copied((found,) if start is None else (start, found), ending, names)
     before = tuple([stmt for test in tests for stmt in test])
-    made = tidied((*before, If(reduce(lambda a, b: Op("and", (a, b)), finite), (free,), copy)))
+    chosen = (*before, If(are_finite, (free,), copy)) if start is None else (
+        free, *before, If(Op("not", (are_finite,)), copy))
+    made = tidied(chosen)
     after = replaced(program, found, *made)
     loops = [tuple([loop.name for loop in loops_in(tidied(test))]) for test in tests]
     return after, Unguarded(tuple(map(FinitenessTest, totals, loops)), loops_of(new, made),
@@ -77,24 +82,19 @@ class _Products:
     def __init__(self, program: LoopProgram, found: For, tile: str, step: str) -> None:
         self.program, self.found, self.tile, self.step = program, found, tile, step
         self.around = context_at(program, found)
-        place = _declaration(found.body, tile, self.around.inside(found))
-        if place is None:
-            raise self.refuse(f"'{found.name}' holds no tile of that name")
-        after, self.context = place
-        touching = [s for s in after if any(isinstance(n, Aref | Vref) and n.buffer == tile for n in s.unique())]
-        if len(touching) != 2 or tile in written(touching[1:]):
-            raise self.refuse("it is not filled by one nest and read by one nest after it")
-        self.filling, *used = touching
+        self.filling, self.context, used = self._filling_and_uses()
         uses = list(_uses(used, tile, {}, ()))
-        self.loops, self.conds, use = uses[0]
-        if len(uses) > 1 or not isinstance(use, Incf):
+        if len(uses) != 1 or not isinstance(use := uses[0][2], Incf):
             raise self.refuse("it is not read by one accumulation alone")
+        self.loops, self.conds = {found.name: found, **uses[0][0]}, uses[0][1]
         self.use = use
         self.mine, self.other = self._factors()
         self._check_sum()
         zeros = _Zeros(self.mine, self.filling, self.loops, self.context)
         dropped = [c for c in self.conds if zeros.where_not(c)]
-        before = self._filled_before()
+        filling = self._filling_before(self.other.buffer)
+        before = None if filling is None or self._loops_to_the_filling() is None else _Zeros(
+            self.other, filling, self.loops, context_at(program, filling))
         self.by_other = tuple([c for c in self.conds if c not in dropped and before is not None
                                and before.where_not(c)])
         self.dropped = (*dropped, *self.by_other)
@@ -126,22 +126,38 @@ class _Products:
         if self.other.buffer in written((self.found,)):
             raise self.refuse(f"{self.other} is written inside '{self.found.name}'")
 
-    def _filled_before(self) -> _Zeros | None:
-        """Where the other factor holds zeros, if it is a tile that one nest before the loop fills. None, too, if what
-        is copied into the tile cannot be read before the loop."""
-        name, before = self.other.buffer, [s for stmts, _ in trail(self.program, self.found) for s in stmts]
+    def _filling_and_uses(self) -> tuple[Stmt, Context, Sequence[Stmt]]:
+        """The nest that fills the tile, in the loop or before it, the context there, and the statements that may use
+        it."""
+        place = _declaration(self.found.body, self.tile, self.around.inside(self.found))
+        if place is None:
+            filling = self._filling_before(self.tile)
+            if filling is None or self.tile in written((self.found,)):
+                raise self.refuse(f"no nest in '{self.found.name}' or before it fills a tile of that name")
+            return filling, context_at(self.program, filling), self.found.body
+        after, context = place
+        touching = [s for s in after if any(isinstance(n, Aref | Vref) and n.buffer == self.tile for n in s.unique())]
+        if len(touching) != 2 or self.tile in written(touching[1:]):
+            raise self.refuse("it is not filled by one nest and read by one nest after it")
+        return touching[0], context, touching[1:]
+
+    def _filling_before(self, name: str) -> Stmt | None:
+        """The nest before the loop that fills a tile; None if there is none, or several. None, too, if what is copied
+        into the tile cannot be read before the loop."""
+        before = [s for stmts, _ in trail(self.program, self.found) for s in stmts]
         filling = [stmt for stmt in before if name in written((stmt,))]
         declared = any(isinstance(stmt, Local) and stmt.name == name for stmt in before)
         changing = [n.name for n in self.found.walk() if isinstance(n, Let)]
-        if len(filling) != 1 or not declared or self._loops_to_the_filling() is None or mentions(
-                self.filling, changing) or reads(self.filling) & written((self.found,)):
+        if len(filling) != 1 or not declared or mentions(filling[0], changing) or reads(filling[0]) & written(
+                (self.found,)):
             return None
-        return _Zeros(self.other, filling[0], self.loops, context_at(self.program, filling[0]))
+        return filling[0]
 
     def _loops_to_the_filling(self) -> list[For] | None:
-        """The loops around the nest that fills the tile, from the loop on. None if there are conditions."""
+        """The loops around the nest that fills the tile, from the loop on: none if it is before the loop. None if there
+        are conditions."""
         way = [stmt for _, stmt in trail(self.program, self.filling)][:-1]
-        inside = way[next(n for n, stmt in enumerate(way) if stmt is self.found):]
+        inside = way[next((n for n, stmt in enumerate(way) if stmt is self.found), len(way)):]
         loops = [stmt for stmt in inside if isinstance(stmt, For)]
         return loops if len(loops) == len(inside) else None
 
@@ -172,7 +188,7 @@ class _Products:
             return node.map(go) if isinstance(node, For | If) else node
         return self.found.map(go)
 
-    def tests(self, names: Names) -> tuple[tuple[Stmt, ...], ...]:
+    def tests(self, names: Names) -> list[tuple[Stmt, ...]]:
         """Statements before the loop that add x - x for every element x of the other factor, from a sum that starts at
         0. For a finite x, x - x is 0; otherwise it is NaN, and so is the sum. If the other factor holds zeros for some
         conditions, more such statements are about what is copied into the tile."""
@@ -185,10 +201,37 @@ class _Products:
 
             def tested(node: Any) -> Any:
                 if isinstance(node, Setf):
-                    return Incf(cell, Op("sub", (node.value, node.value)))
+                    value = node.value if outside else node.ref          # the tile itself if it is filled before
+                    return Incf(cell, Op("sub", (value, value)))
                 return node.map(tested) if isinstance(node, For | If) else node
             made.append(self._test(cell, outside, tested(self.filling), names))
-        return tuple(made)
+        return made
+
+    def start_of_sums(self) -> Stmt | None:
+        """The nest beside the loop that sets the sums to zero, from which they can be added up again: the loop stores
+        nothing else but in arrays of its own. None if there is none."""
+        name = self.use.ref.buffer
+        before = trail(self.program, self.found)[-1][0]
+        own = {stmt.name for stmt in self.found.walk() if isinstance(stmt, Local)}
+        stores = [w for w in writes(self.found) if w.ref.buffer == name]
+        declared = next((n for n, stmt in enumerate(before) if isinstance(stmt, Local) and stmt.name == name), None)
+        if declared is None or len(stores) != 1 or written((self.found,)) - own != {name}:
+            return None
+        nests = [stmt for stmt in before[declared:] if name in written((stmt,))]
+        return nests[0] if len(nests) == 1 and not isinstance(nests[0], If) and all(
+            isinstance(w, Setf) and w.ref.buffer == name and _is_zero(w.value) for w in writes(nests[0])) else None
+
+    def test_of_sums(self, start: Stmt, names: Names) -> list[tuple[Stmt, ...]]:
+        """Statements that add x - x for every sum x, which `start` set to zero."""
+        ref = self.use.ref
+        assert isinstance(ref, Aref)
+        cell = self._total(ref, names)
+
+        def tested(node: Any) -> Any:
+            if isinstance(node, Setf):
+                return Incf(cell, Op("sub", (node.ref, node.ref)))
+            return node.map(tested) if isinstance(node, For | If) else node
+        return [self._test(cell, (), tested(start), names)]
 
     def _total(self, factor: Aref, names: Names) -> Aref:
         return Aref(names.fresh(f"{factor.buffer}_sum"), (), factor.dtype)
