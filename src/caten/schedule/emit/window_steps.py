@@ -3,7 +3,9 @@ from __future__ import annotations
 
 from functools import partial
 
+from ...core.expr import Const
 from ..analysis.classify import Chain
+from ..analysis.loop_queries import locals_in
 from ..draft import Draft
 from ..plans.plan import PlanContext
 from ..plans.windows import PaddedLines, TapsOfLines, match_window_gradient, match_window_sum
@@ -29,6 +31,7 @@ def emit_padded_lines(draft: Draft, chain: Chain, plan: PaddedLines, context: Pl
     over = [(*rows, *inner, taps[0])] if lines else []
     image = draft.stage(around, w.image, "read", "scratch", *over, (vectors, lane, taps[-1]))
     draft.try_steps(("precompute", image.tile))
+    _widen_rows(draft, image.tile, plan.lanes)
     held = accumulate(draft, (*sums, *taps)[0], w.out.buffer, *inner, lane, how="partial", keep_conditions=True)
     if context.threads:
         draft.parallelize_two(*outside, *blocks)
@@ -74,6 +77,7 @@ def emit_taps_of_lines(draft: Draft, chain: Chain, plan: TapsOfLines, context: P
     image = draft.stage(outer, w.image, "read", "scratch", *over, (vectors, lane, taps[-1]))
     for staged in (gradient, image):
         draft.try_steps(("precompute", staged.tile))                    # the ReLU of the layer before
+    _widen_rows(draft, image.tile, plan.lanes)
     total = draft.stage(first, results.tile, "partial", "register", *held, lane)
     copy = drop_edge_conditions(draft, outer, image.tile, plan.lanes, constant_window=False)
     for name in dict.fromkeys((first, *([copy[first]] if first in copy else []))):
@@ -89,6 +93,14 @@ def emit_taps_of_lines(draft: Draft, chain: Chain, plan: TapsOfLines, context: P
         for nest in staged.usual_nests():
             draft.attempt(partial(_copy_lines, loops=[nest.loops[name] for name in (*rows, vectors)], lanes=plan.lanes,
                                   context=context))
+
+
+def _widen_rows(draft: Draft, tile: str, lanes: int) -> None:
+    """Round the rows of a tile up to whole vectors, one more if they are: the last vector read with a step reaches
+    behind what is copied, and needs no mask then."""
+    row = next(n for n in locals_in(draft.program.kernels) if n.name == tile).shape[-1]
+    if isinstance(row, Const):
+        draft.try_steps(("widen", tile, lanes - row.value % lanes))
 
 
 def _copy_lines(draft: Draft, loops: list[str], lanes: int, context: PlanContext) -> None:
