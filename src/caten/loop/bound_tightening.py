@@ -27,6 +27,14 @@ def tighten_bounds(loop: For, sizes: frozenset[str], context: Context) -> For:
     return loop if rest == (inside,) else made.replace(body=_around(loop.body, rest))
 
 
+def tighten_by_constants(stmt: Stmt, context: Context) -> Stmt:
+    """A nest whose loops have the conditions on their variables alone as bounds. `context`: before the nest."""
+    if not isinstance(stmt, For) or _condition(stmt) is None:
+        return stmt
+    loop = tighten_bounds(stmt, frozenset(), context)
+    return loop.replace(body=tuple([tighten_by_constants(inner, context.inside(loop)) for inner in loop.body]))
+
+
 def _narrowed(loop: For, guard: If, sizes: frozenset[str], context: Context) -> tuple[For, tuple[Stmt, ...]]:
     """The loop with the bounds of a condition and of those inside of it, and what is left of its body."""
     made, rest = _taken(loop, guard.cond, sizes, context)
@@ -91,6 +99,8 @@ def _with_bound(loop: For, cond: Expr, sizes: frozenset[str], context: Context) 
     var, sign = linear(Var(loop.name, "i64")), more.terms.get((Var(loop.name, "i64"),))
     if sign == -1:
         more = _without_maximum(more, inside)
+    if sign is not None and abs(sign) > 1 and more.shifted(-more.constant) == var.scaled(sign):      # 2 · i ≤ 3: i ≤ 1
+        sign, more = sign // abs(sign), var.scaled(sign // abs(sign)).shifted(more.constant // abs(sign))
     if sign not in (1, -1) or any(len(m) > 1 or not isinstance(m[0], Var) for m in more.terms):
         return None
     bound = var - more if sign == 1 else (var + more).shifted(1)

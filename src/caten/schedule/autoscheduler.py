@@ -36,6 +36,7 @@ from .draft import Copies, Draft, reason_of, words
 from .emit.emit import emit
 from .emit.row_steps import emit_row_prefetch
 from .flattening import flatten_arrays
+from .phase_loops import unroll_phases
 from .planning import Planning
 from .planning_log import Chosen, Planned, Tried
 from .planning_processes import Answer, Task, unnamed, with_free_names
@@ -93,7 +94,7 @@ def drafted(program: LoopProgram, choices: Choices = DEFAULTS, likely: Mapping[s
     target = program.first(Target)
     if target is None:
         return draft
-    for change in () if target.machine.groups else (free_of_checks, unfuse_reshaped):
+    for change in () if target.machine.groups else (free_of_checks, unroll_phases, unfuse_reshaped):
         _within_budget(draft, change)
     for change in (unflatten_arrays, flatten_arrays):
         _within_budget(draft, change)

@@ -29,10 +29,14 @@ MOST_CHOICES = 8                # iterations of a loop that is unrolled for what
 
 
 def unfuse_reshaped(draft: Draft) -> None:
-    """Unfuse loops until none has a quotient by a size that divides its number of iterations."""
+    """Unfuse loops until none has a quotient by a size that divides its number of iterations. Loops over rows whose
+    elements alternate are split where that is not known: the last element may be one without a partner."""
     while any(draft.attempt(partial(_unfuse, loop=loop.name, count=count), f"the step 'unfuse {loop.name} {count}'")
               for loop, count in _candidates(draft.program)):
         pass
+    for loop, count in tuple(_alternating(draft.program)):
+        draft.attempt(partial(_split_alternating, loop=loop.name, count=count),
+                      f"the step 'unfuse {loop.name} {count}'")
 
 
 def _unfuse(draft: Draft, loop: str, count: Expr) -> None:
@@ -47,6 +51,12 @@ def _unfuse(draft: Draft, loop: str, count: Expr) -> None:
              for axis, place in enumerate(ref.index) if any(row in m and len(m) > 1 for m in linear(place).terms)}
     for array, axis in sorted(steps, reverse=True):
         draft.take("unflatten", array, axis, form)
+
+
+def _split_alternating(draft: Draft, loop: str, count: int) -> None:
+    """Unfuse a loop but for its last iterations, that are no multiple."""
+    made = draft.split(loop, count)
+    draft.take("unfuse", draft.fuse(made.outer, made.inner), count)
 
 
 def unflatten_arrays(draft: Draft) -> None:
@@ -91,6 +101,14 @@ def _candidates(program: LoopProgram) -> Iterator[tuple[For, Expr]]:
                     if linear(loop.hi).quotient(linear(count)) is not None or (
                             isinstance(count, Const) and is_multiple(known, known, loop.hi, count.value)):
                         yield loop, count
+
+
+def _alternating(program: LoopProgram) -> Iterator[tuple[For, int]]:
+    """Innermost loops over rows whose elements alternate, and the number of rows."""
+    for kernel in program.kernels:
+        for nest in outermost(kernel.body):
+            for loop in _innermost(nest):
+                yield from [(loop, count.value) for count in _interleaved(loop) if isinstance(count, Const)]
 
 
 def _of_groups(nest: For) -> Iterator[tuple[For, Expr]]:

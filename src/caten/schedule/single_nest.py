@@ -192,8 +192,10 @@ def _path(stmts: tuple[Stmt, ...], name: str, others: Collection[str]) -> tuple[
         return ()
     stmt = stmts[at]
     stored = writes(stmt)
+    last = next((n for n in range(at - 1, -1, -1) if others and loops_in(stmts[n]) and stored & writes(stmts[n])
+                 and loop_names(stmts[n]).isdisjoint(others)), -1)                     # what is before belongs to that
     first = next((n for n, other in enumerate(stmts[:at])
-                  if others and stored & writes(other) and not loop_names(other).isdisjoint(others)), at)
+                  if n > last and others and stored & writes(other) and not loop_names(other).isdisjoint(others)), at)
     between = next((n + 1 for n in range(first - 1, -1, -1) if loops_in(stmts[n])), 0)
     first = next((n for n in range(between, first) if stored & _named(stmts[n])), first)         # where its sums begin
     end = next((n for n, other in enumerate(stmts) if n > at

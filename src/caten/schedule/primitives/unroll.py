@@ -3,8 +3,9 @@ from __future__ import annotations
 
 from ...core.expr import Const, index
 from ...core.unique_names import Names
+from ...loop.bound_tightening import tighten_by_constants
 from ...loop.statements import LoopProgram, Stmt
-from ..analysis.loop_queries import find, refusal, replaced
+from ..analysis.loop_queries import context_at, find, refusal, replaced
 from ..loop_names import copied, with_value
 from ..normalize import tidied
 from ..step_results import Names as Loops
@@ -16,7 +17,8 @@ MAX_NODES = 65536                # statements and expressions: what verifies the
 
 
 def unroll(program: LoopProgram, loop: str, how: str = "mark") -> tuple[LoopProgram, Unrolled]:
-    """Mark a loop of constant extent for unrolling by the host compiler; with `full`, write its iterations out.
+    """Mark a loop of constant extent for unrolling by the host compiler; with `full`, write its iterations out. Loops
+    in these begin and end where conditions say so that are on their variables alone then.
 
         (unroll i full)
         (for i 0 2 1 serial                      (setf (aref A 0) 0.0)
@@ -37,13 +39,13 @@ def unroll(program: LoopProgram, loop: str, how: str = "mark") -> tuple[LoopProg
     if len(values) > MAX_COPIES or len(values) * statements > MAX_STATEMENTS or len(values) * len(nodes) > MAX_NODES:
         raise refusal("E512", step, f"{len(values)} copies of its body are too much text",
                       f"(split {loop} 8) and unroll the inner loop")
-    names = Names.of(program)
+    names, context = Names.of(program), context_at(program, found)
     out: list[Stmt] = []
     iterations: list[Loops] = []
     new: list[str] = []
     for n, value in enumerate(values):
         body, copies = (found.body, {}) if n == 0 else copied(found.body, f"_{n}", names)
-        body = tidied(with_value(body, found, index(value)))
+        body = tuple([tighten_by_constants(s, context) for s in tidied(with_value(body, found, index(value)))])
         out += body
         iterations += [loops_of(copies, body)] if n else []
         new += copies.values()
