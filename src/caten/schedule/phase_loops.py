@@ -12,7 +12,7 @@ from math import prod
 
 from ..core.expr import Const, Op
 from ..loop.statements import Aref, LoopProgram, Setf
-from .analysis.classify import Chain, chain_of, contraction, outermost, reduction
+from .analysis.classify import Chain, Reduction, chain_of, contraction, outermost, reduction, under
 from .analysis.loop_queries import trip_count
 from .draft import Draft
 from .step_results import Unrolled
@@ -53,21 +53,30 @@ def _of_phases(program: LoopProgram) -> Iterator[list[tuple[Chain, tuple[str, ..
         nests = [chain_of(nest) for nest in outermost(kernel.body)]
         for before, chain in zip([None, *nests], nests, strict=False):
             total = reduction(chain)
-            phases = _phases(chain, total.kept) if total is not None and chain.is_leaf else ()
-            if total is not None and phases and contraction(program, chain) is None:
-                begun = _along(before, total.out, phases) if before is not None else ()
-                yield [*([(before, begun)] if before is not None and len(begun) == len(phases) else []),
-                       (chain, phases)]
+            phases = _phases(chain, total) if total is not None and chain.is_leaf else ()
+            if total is None or not phases or _product_of_one(program, chain, phases):
+                continue
+            begun = _along(before, total.out, phases) if before is not None else ()
+            yield [*([(before, begun)] if before is not None and len(begun) == len(phases) else []), (chain, phases)]
 
 
-def _phases(chain: Chain, kept: tuple[str, ...]) -> tuple[str, ...]:
-    """The short loops over results whose variables are divided by a number."""
-    divided = {v.args[0].variables for stmt in chain.body for v in stmt.unique() if isinstance(v, Op)
-               and v.fn in ("floordiv", "mod") and isinstance(v.args[1], Const)}
-    found = [loop for loop in chain.loops if loop.name in kept and frozenset((loop.name,)) in divided
+def _phases(chain: Chain, total: Reduction) -> tuple[str, ...]:
+    """The short loops over results that decide what is summed: their variables are divided by a number, or beside those
+    of a sum in a condition."""
+    conds, _ = under(chain.body)
+    one = {v.args[0].variables for stmt in chain.body for v in stmt.unique() if isinstance(v, Op)
+           and v.fn in ("floordiv", "mod") and isinstance(v.args[1], Const)}
+    one |= {cond.variables - {*total.summed} for cond in conds if not cond.variables.isdisjoint(total.summed)}
+    found = [loop for loop in chain.loops if loop.name in total.kept and frozenset((loop.name,)) in one
              and isinstance(loop.hi, Const)]
     counts = [trip_count(loop) or MOST_PHASES + 1 for loop in found]
     return tuple([loop.name for loop in found]) if prod(counts) <= MOST_PHASES else ()
+
+
+def _product_of_one(program: LoopProgram, chain: Chain, phases: tuple[str, ...]) -> bool:
+    """Is the sum of one phase a product of matrices?"""
+    loops = tuple([loop for loop in chain.loops if loop.name not in phases])
+    return bool(loops) and contraction(program, Chain(loops, chain.body)) is not None
 
 
 def _along(chain: Chain, out: Aref, phases: tuple[str, ...]) -> tuple[str, ...]:
