@@ -529,7 +529,7 @@ REFUSALS = (
     ("E529", "(split i 4 pad) (reorder io k ii) (stage k u read stack (ii k)) (stage k v partial register ii) (unguard io u_tile)",
      "(for i 0 (- N 2) 1 serial (for k 0 3 1 serial (if (< k M) ((incf (aref v i) (* (aref u (+ i k)) (aref R k 0)))))))",
      "around its products there is no condition that it holds zeros for"),
-    ("E529", "(unguard i u)", products(), "unguard i u: 'i' holds no tile of that name"),
+    ("E529", "(unguard i u)", products(), "unguard i u: no nest in 'i' or before it fills a tile of that name"),
     ("E529", "(unguard i P)", products(), "unguard i P: it is not filled by one nest and read by one nest after it"),
     ("E529", "(unguard i Z)", products(use="(if (< p N) ((incf (aref P) (* (aref Z p) (aref Z p)))))"),
      "unguard i Z: it is not read by one accumulation alone"),

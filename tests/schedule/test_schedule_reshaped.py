@@ -114,6 +114,16 @@ def test_elements_of_rows_that_alternate_are_loops_over_rows(value: str, steps: 
     assert [step for step in scheduled(before) if step.startswith("unf")] == steps
 
 
+def test_the_last_of_an_odd_number_of_elements_that_alternate_stays_alone() -> None:
+    before = program("(for j 0 N 1 serial (for i 0 M 1 serial (setf (aref y j i) (aref x (mod i 2) j (floordiv i 2)))))",
+                     "(size M) (size N) (size K) (buffer x f32 (2 N M) (0 1 2) in) (buffer y f32 (N M) (0 1) out)",
+                     AVX512)
+    after = autoscheduler.schedule(before)
+    assert_sound(after)
+    assert_same(before, after, ((0, 3, 1), (1, 2, 1), (40, 2, 1), (41, 3, 1)))
+    assert scheduled(before)[:3] == ["split i 2", "fuse io ii", "unfuse ioii 2"]
+
+
 @pytest.mark.parametrize(("count", "group"), [("32", "8"), ("(* 4 M)", "4"), ("(* 8 M)", "M")])
 def test_the_elements_of_groups_are_a_batch_of_products(count: str, group: str) -> None:
     """y[i] += x[c * (i / c) + p] · w[i mod c, p]: a grouped product, however long the groups are."""

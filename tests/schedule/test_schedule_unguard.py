@@ -59,3 +59,25 @@ def test_conditions_for_which_either_tile_holds_zeros_go(value: float, place: tu
         run(node, given)
         results.append(given["S"])
     assert np.allclose(results[0], results[1], equal_nan=True)
+
+
+RESTARTED = """(schedule (split i 4 pad) (split k 3) (reorder ko io ii ki) (stage io V read scratch io ii)
+ (stage io u read scratch (io ii ki)) (stage io S partial register ki) (unguard io u_tile))"""
+
+
+@pytest.mark.parametrize(("value", "place"), [(0.0, ("u", 0)), *product(SPECIAL, (("u", 0), ("u", -1), ("V", 0), ("V", -1)))])
+def test_sums_that_begin_before_the_loop_are_tested_behind_it(value: float, place: tuple[str, int]) -> None:
+    """No operand is tested: sums that are not finite are added up again with the conditions."""
+    before = program(TAPS)
+    after = script.apply(before, script.parse_schedule(RESTARTED).steps, verify=True)
+    (cond,) = sums_of_tests(after)
+    assert "S_part_sum" in cond
+    assert "tile_sum" not in cond
+    results = []
+    for node in (before, after):
+        given = arguments(node, {"M": 1, "N": 7, "K": 1}, 1)
+        name, where = place
+        (given[name] if name == "u" else given[name][0, :, 0])[where] = value
+        run(node, given)
+        results.append(given["S"])
+    assert np.allclose(results[0], results[1], equal_nan=True)

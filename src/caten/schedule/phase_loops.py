@@ -61,13 +61,21 @@ def _of_phases(program: LoopProgram) -> Iterator[list[tuple[Chain, tuple[str, ..
 
 
 def _phases(chain: Chain, total: Reduction) -> tuple[str, ...]:
-    """The short loops over results that decide what is summed: their variables are divided by a number, or beside those
-    of a sum in a condition."""
+    """The short loops over results that decide what is summed: their variables are divided by a number, or beside that
+    of a sum in a condition, where windows move along the results, too."""
     conds, _ = under(chain.body)
-    one = {v.args[0].variables for stmt in chain.body for v in stmt.unique() if isinstance(v, Op)
-           and v.fn in ("floordiv", "mod") and isinstance(v.args[1], Const)}
-    one |= {cond.variables - {*total.summed} for cond in conds if not cond.variables.isdisjoint(total.summed)}
-    found = [loop for loop in chain.loops if loop.name in total.kept and frozenset((loop.name,)) in one
+    nodes = [n for stmt in chain.body for n in stmt.unique()]
+    places = [i.variables for n in nodes if isinstance(n, Aref) for i in n.index]
+    alone = {n.args[0].variables for n in nodes if isinstance(n, Op) and n.fn in ("floordiv", "mod")
+             and isinstance(n.args[1], Const)}
+
+    def moves(tap: str, phase: str) -> bool:
+        return any(tap in place and not place.isdisjoint({*total.kept} - {phase}) for place in places)
+    for cond in conds:
+        match [*(cond.variables - {*total.summed})], [*(cond.variables & {*total.summed})]:
+            case [phase], [tap] if moves(tap, phase):
+                alone.add(frozenset((phase,)))
+    found = [loop for loop in chain.loops if loop.name in total.kept and frozenset((loop.name,)) in alone
              and isinstance(loop.hi, Const)]
     counts = [trip_count(loop) or MOST_PHASES + 1 for loop in found]
     return tuple([loop.name for loop in found]) if prod(counts) <= MOST_PHASES else ()

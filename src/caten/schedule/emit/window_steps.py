@@ -79,7 +79,7 @@ def emit_taps_of_lines(draft: Draft, chain: Chain, plan: TapsOfLines, context: P
         draft.try_steps(("precompute", staged.tile))                    # the ReLU of the layer before
     _widen_rows(draft, image.tile, plan.lanes)
     total = draft.stage(first, results.tile, "partial", "register", *held, lane)
-    copy = drop_edge_conditions(draft, outer, image.tile, plan.lanes, constant_window=False)
+    copy = drop_edge_conditions(draft, first, image.tile, plan.lanes, constant_window=False)
     for name in dict.fromkeys((first, *([copy[first]] if first in copy else []))):
         use_fma(draft, name, w.out, context)
     for name in (lane, *results.over(lane), *total.over(lane)):

@@ -86,15 +86,15 @@ class _Products:
         uses = list(_uses(used, tile, {}, ()))
         if len(uses) != 1 or not isinstance(use := uses[0][2], Incf):
             raise self.refuse("it is not read by one accumulation alone")
-        self.loops, self.conds = {found.name: found, **uses[0][0]}, uses[0][1]
+        self.loops, self.conds = uses[0][0], uses[0][1]
         self.use = use
         self.mine, self.other = self._factors()
         self._check_sum()
-        zeros = _Zeros(self.mine, self.filling, self.loops, self.context)
+        zeros = _Zeros(self.mine, self.filling, self._loops_since(self.filling), self.context)
         dropped = [c for c in self.conds if zeros.where_not(c)]
         filling = self._filling_before(self.other.buffer)
         before = None if filling is None or self._loops_to_the_filling() is None else _Zeros(
-            self.other, filling, self.loops, context_at(program, filling))
+            self.other, filling, self._loops_since(filling), context_at(program, filling))
         self.by_other = tuple([c for c in self.conds if c not in dropped and before is not None
                                and before.where_not(c)])
         self.dropped = (*dropped, *self.by_other)
@@ -152,6 +152,12 @@ class _Products:
                 (self.found,)):
             return None
         return filling[0]
+
+    def _loops_since(self, filling: Stmt) -> dict[str, For]:
+        """The loops around the products that begin after a nest has filled a tile."""
+        way = trail(self.program, self.found)
+        level = next((n for n, (before, _) in enumerate(way) if any(s is filling for s in before)), len(way))
+        return {**{stmt.name: stmt for _, stmt in way[level:] if isinstance(stmt, For)}, **self.loops}
 
     def _loops_to_the_filling(self) -> list[For] | None:
         """The loops around the nest that fills the tile, from the loop on: none if it is before the loop. None if there
