@@ -35,6 +35,8 @@ def nest(cond: str, inner: str = STORE) -> str:
     (nest("(< (+ j 1) N)"), f"(dotimes (i M) (loop (j 0 (- N 1)) {STORE}))"),
     (nest("(and (>= i 0) (< j N))"), f"(dotimes (i M) (dotimes (j N) {STORE}))"),
     (nest("(and (> i 0) (< (aref X i j) 2))"), f"(loop (i 1 M) (dotimes (j N) (when (< (aref X i j) 2) {STORE})))"),
+    (nest("(and (< 3 (* 2 i)) (<= (* 3 i) 12))"), f"(loop (i 2 M) (dotimes (j N) (when (<= (* 3 i) 12) {STORE})))"),
+    (nest("(<= 4 (* 2 j))"), f"(dotimes (i M) (loop (j 2 N) {STORE}))"),
     (nest("(and (< i j) (> j 1))"), f"(dotimes (i M) (loop (j 2 N) (when (< i j) {STORE})))"),
 ])
 def test_what_a_condition_says_of_a_loop_is_its_range(conditional: str, bounded: str) -> None:
@@ -43,7 +45,7 @@ def test_what_a_condition_says_of_a_loop_is_its_range(conditional: str, bounded:
 
 @pytest.mark.parametrize("code", [
     nest("(< i N)"),                                            # M or N may be the smaller one
-    nest("(< 3 (* 2 i))"),
+    nest("(< M (* 2 i))"),
     nest("(< (aref X i 0) 1)"),
     nest("(< i (aref k 0))"),
     nest("(< (* i i) M)"),
