@@ -18,6 +18,7 @@ def emit_padded_lines(draft: Draft, chain: Chain, plan: PaddedLines, context: Pl
     results in registers while all taps are added."""
     w = match_window_sum(draft.program, chain, context)
     (*lines, column), taps = [n.name for n, _ in w.moves], [tap.name for _, tap in w.moves]
+    order = taps[::-1]                      # neighbouring lines of results read the same line at each tap along it
     outside, sums = [axis.name for axis in w.outside], [axis.name for axis in w.sums]
     xo, xi = draft.split_whole(column, plan.width, "min")
     vectors, lane = draft.split_whole(xi, plan.lanes, "pad")
@@ -26,26 +27,26 @@ def emit_padded_lines(draft: Draft, chain: Chain, plan: PaddedLines, context: Pl
         block, within = draft.split_whole(line, plan.lines, "min")
         row, i = draft.split_whole(within, plan.rows, "pad")
         blocks, rows, inner = [block], [row], [i]
-    draft.take("reorder", *outside, *blocks, xo, *rows, vectors, *sums, *taps, *inner, lane)
+    draft.take("reorder", *outside, *blocks, xo, *rows, vectors, *sums, *order, *inner, lane)
     around = (*rows, vectors)[0]
     over = [(*rows, *inner, taps[0])] if lines else []
     image = draft.stage(around, w.image, "read", "scratch", *over, (vectors, lane, taps[-1]))
     draft.try_steps(("precompute", image.tile))
     _widen_rows(draft, image.tile, plan.lanes)
-    held = accumulate(draft, (*sums, *taps)[0], w.out.buffer, *inner, lane, how="partial", keep_conditions=True)
+    held = accumulate(draft, (*sums, *order)[0], w.out.buffer, *inner, lane, how="partial", keep_conditions=True)
     if context.threads:
         draft.parallelize_two(*outside, *blocks)
     copy = drop_edge_conditions(draft, (*blocks, xo)[0], image.tile, plan.lanes, constant_window=True)
-    for name in dict.fromkeys((taps[0], *([copy[taps[0]]] if taps[0] in copy else []))):
+    for name in dict.fromkeys((order[0], *([copy[order[0]]] if order[0] in copy else []))):
         use_fma(draft, name, w.out, context)
     nests = held.usual_nests("begin", "lay", "store", "add")
     for name in (lane, *[nest.loops[lane] for nest in nests]):
         vectorize_loop(draft, name, plan.lanes)
     vectorize_edges(draft, held, lane, plan.lanes, context, "store", "add")
     for i in inner:
-        for name in (i, *[nest.loops[i] for nest in nests]):
+        for name in [nest.loops[i] for nest in nests]:
             draft.take("unroll", name)
-    for name in reversed(taps):
+    for name in reversed((*order, *inner)):
         draft.take("unroll", name, "full")
     for nest in image.usual_nests():
         draft.attempt(partial(_copy_lines, loops=[nest.loops[name] for name in (*rows, vectors)], lanes=plan.lanes,

@@ -18,7 +18,8 @@ VECTORS = Parameter("windows.vectors", (1, 2, 4, 8), 4, what="vectors of a line 
 MOST_TAPS = 64                  # of a window, with which sums are unrolled
 FEW_TAPS = 9                    # of a window that is read in less time than it takes to copy an image
 SPARE = 2                       # registers for what is read
-ROWS = 4                        # lines of results in registers
+ROWS, MORE_ROWS = 4, 8           # lines of results in registers; more where there are many registers, and no step
+MANY_REGISTERS = 32
 
 
 @frozen
@@ -26,13 +27,14 @@ class WindowSum:
     """A sum of products of an image and another array over windows, as planners see it. `out`: the results; `image`:
     the array that windows move over; `other`: the weights, or in the gradient of these that of the results. `moves`:
     the loops over the lines and columns of the image, the contiguous one last, each with that over the taps along it.
-    `outside`: the other loops over results; `sums`: the other summed ones."""
+    `step`: of the windows along a line. `outside`: the other loops over results; `sums`: the other summed ones."""
 
     out: Aref
     image: str
     other: str
     lanes: int
     moves: tuple[tuple[Axis, Axis], ...]
+    step: int | None
     outside: tuple[Axis, ...]
     sums: tuple[Axis, ...]
 
@@ -64,7 +66,8 @@ class TapsOfLines(Plan):
 
 def padded_lines(w: WindowSum, context: PlanContext) -> Version:
     """For windows of constant size with weights, along lines of results that are contiguous."""
-    rows, lines = (ROWS, context.value(LINES)) if len(w.moves) > 1 else (1, 1)
+    many = w.step == 1 and context.machine.registers >= MANY_REGISTERS
+    rows, lines = (MORE_ROWS if many else ROWS, context.value(LINES)) if len(w.moves) > 1 else (1, 1)
     return Version(PaddedLines(w.lanes, rows, lines, _width(w, context)))
 
 
@@ -89,9 +92,7 @@ def match_window_sum(program: LoopProgram, chain: Chain, context: PlanContext) -
         raise NotApplicable("no window moves over an image")
     row = contiguous_loop(program, total.out, total.kept)
     w = _window_sum(chain, total, (image, weights), moves, row, context)
-    row = w.moves[-1][0].name
-    stride = next(stride_in(i, row) for i in image.index if mentions(i, (row,)))
-    if not conds or (stride == 1 and prod([tap.count or 1 for _, tap in w.moves]) <= FEW_TAPS):
+    if not conds or (w.step == 1 and prod([tap.count or 1 for _, tap in w.moves]) <= FEW_TAPS):
         raise NotApplicable("windows are read where they are: they have no padding, or few taps and no step")
     return w
 
@@ -153,5 +154,6 @@ def _window_sum(chain: Chain, total: Reduction, reads: tuple[Aref, Aref], moves:
         raise NotApplicable("the windows have no constant size, or are large")
     return WindowSum(total.out, reads[0].buffer, reads[1].buffer, context.vector_lanes(chain.body),
                      tuple([(axes[n], axes[tap]) for n, tap in moves]),
+                     next(stride_in(i, lines[-1]) for i in reads[0].index if mentions(i, lines[-1:])),
                      tuple([axes[n] for n in total.kept if n not in (*lines, *taps)]),
                      tuple([axes[n] for n in total.summed if n not in (*lines, *taps)]))
