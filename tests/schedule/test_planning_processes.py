@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from caten import cores, driver
+from caten import cores, driver, loading
 from caten.core.expr import Expr, Op, Var
 from caten.core.program import Machine, Program, Schedule, resolve
 from caten.core.text import read, show
 from caten.errors import CatenError
+from caten.frontend.spec_files import SpecText
 from caten.options import Options
 from caten.schedule import autoscheduler, planning_processes
 from caten.schedule.planning_log import Tried, explained
@@ -115,10 +116,75 @@ def test_processes_end_with_an_interrupt(monkeypatch: pytest.MonkeyPatch, starte
     assert all(process.poll() is not None for process in started)
 
 
+FILTERS = """[composite]
+name = "Filters"
+inputs = ["X{float}[2 16 16 16]", "W{float}[16 16 3 3]", "V{float}[16 16 3 3]"]
+outputs = ["Y{float}[2 16 10 10]"]
+[implementation]
+lang = "python"
+code = "return conv2d(relu(conv2d(relu(conv2d(X, W)), V)), W)"
+"""
+
+
+class Store:
+    """Plans that are kept, in memory."""
+
+    def __init__(self) -> None:
+        self.found: dict[tuple[str, ...], object] = {}
+
+    def find(self, *what: str) -> Any:
+        return self.found.get(what)
+
+    def keep(self, made: object, *what: str) -> None:
+        self.found[what] = made
+
+
+def test_a_nest_is_planned_once_where_others_view_its_arrays_with_other_axes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Axes of filters become one, in all nests. What is planned apart is put back, also where it does that, or where
+    one before has done it."""
+    monkeypatch.setattr(cores, "available", lambda: 1)
+    (before,) = loading.load_programs(SpecText("filters.toml", FILTERS), Options())
+    log: list[Any] = []
+    alone = show(driver.advance(before, "loop", Options(), log=log))
+    assert alone.count("(seen 16 144)") == 2
+    planned: list[str] = []
+    apart, within = autoscheduler.planned_apart, autoscheduler._planned
+
+    def note(task: planning_processes.Task) -> planning_processes.Answer | None:
+        planned.append(task.name)
+        return apart(task)
+
+    def note_within(draft: Any, name: str, plan: Any) -> None:
+        planned.append(name)
+        within(draft, name, plan)
+    monkeypatch.setattr(autoscheduler, "planned_apart", note)
+    monkeypatch.setattr(autoscheduler, "_planned", note_within)
+    kept = Store()
+    again: list[Any] = []
+    assert show(driver.advance(before, "loop", Options(), log=again, kept=kept)) == alone
+    assert list(explained(again)) == list(explained(log))
+    assert len(planned) == len({*planned}) >= 3
+    planned.clear()
+    assert show(driver.advance(before, "loop", Options(), kept=kept)) == alone
+    assert not planned
+
+
 @pytest.mark.slow
-def test_a_process_refuses_what_changes_other_nests(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step that views two axes of an argument as one holds for all nests."""
-    monkeypatch.setattr(cores, "available", lambda: 2)
+def test_a_process_plans_what_views_arrays_with_other_axes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning_processes, "FEWEST_NESTS", 2)
+    monkeypatch.setattr(planning_processes, "NESTS_EACH", 1)
+    patient(monkeypatch)
+    program = loading.load_programs(SpecText("filters.toml", FILTERS), Options())[0]
+    monkeypatch.setattr(f"{__name__}.opened", lambda: program)
+    alone, said, _ = scheduled(monkeypatch, 1)
+    text, log, taken = scheduled(monkeypatch, 2)
+    assert len(taken) >= 2
+    assert text == alone
+    assert log == said
+
+
+def test_a_fault_in_a_process_is_told_by_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cores, "available", lambda: 1)
     tasks: dict[str, planning_processes.Task] = {}
     whole = autoscheduler._tasks
 
@@ -126,23 +192,19 @@ def test_a_process_refuses_what_changes_other_nests(monkeypatch: pytest.MonkeyPa
         tasks.update(whole(*given))
         return {}
     monkeypatch.setattr(autoscheduler, "_tasks", note)
-    driver.advance(opened(), "loop", Options())
+    program = loading.load_programs(SpecText("filters.toml", FILTERS), Options())[0]
+    driver.advance(program, "loop", Options(), kept=Store())
     task = next(iter(tasks.values()))
     assert autoscheduler.planned_apart(task) is not None
 
-    def flatten(draft: Any, name: str, machine: Any) -> None:
-        buffer = next(b for b in draft.program.buffers.values() if len(b.shape) == 2)
-        draft.take("flatten", buffer.name)
-
     def fault(draft: Any, name: str, machine: Any) -> None:
         raise CatenError()
-    for plan in (flatten, fault):
-        monkeypatch.setattr(autoscheduler, "nest_and_copy", plan)
-        assert autoscheduler.planned_apart(task) is None
+    monkeypatch.setattr(autoscheduler, "nest_and_copy", fault)
+    assert autoscheduler.planned_apart(task) is None
 
 
 def test_names_that_others_have_taken_are_not_used_again() -> None:
-    """As `fresh` would name it; unknown where another name may be derived from it."""
+    """As `fresh` would name it, and what is derived from it; unknown where it may be the second part of another."""
     def program(*loops: str, taken: str = "") -> Any:
         nests = "".join([f"(for {n} serial 0 8 1 (setf (aref Y {n}) 0.0))" for n in loops])
         text = f"(loop F (outputs Y) (buffer Y f32 (8) (0) out) {taken} (kernel k {nests}) (schedule (split {loops[-1]} 2) (applied)))"
@@ -168,9 +230,12 @@ def test_names_that_others_have_taken_are_not_used_again() -> None:
     assert one is not None
     assert "(for v " in show(one.program)
     assert "(for v_3 " in show(one.program)
-    assert renamed("i", "t", "t_r") is None
+    derived = renamed("i", "t", "t_2", "t_r", "t_2o", "t_2oi")
+    assert derived is not None
+    assert [line.split()[1] for line in show(derived.program).splitlines() if "(for " in line] == [
+        "i", "t_3", "t_4", "t_3_r", "t_4o", "t_4oi"]
+    assert renamed("i", "t", "it") is None
     assert renamed("i", "t_2_2") is None
-    assert renamed("i", "t", "t_2", "t_2o") is None
     assert renamed("i", "t_2") is None
 
 

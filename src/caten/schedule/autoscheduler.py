@@ -14,6 +14,8 @@ from typing import Any
 from .. import build_progress
 from ..core.expr import Const
 from ..core.program import Machine, Schedule, Size, Target
+from ..core.unique_names import declared_names
+from ..errors import CatenError
 from ..loop import operation_count
 from ..loop.effects import reads, writes
 from ..loop.simplify import simplify_program
@@ -39,14 +41,14 @@ from .flattening import flatten_arrays
 from .phase_loops import unroll_phases
 from .planning import Planning
 from .planning_log import Chosen, Planned, Tried
-from .planning_processes import Answer, Task, unnamed, with_free_names
+from .planning_processes import Answer, Task, with_free_names
 from .plans import row_passes
 from .plans.parameters import DEFAULTS, Choices
 from .plans.plan import NestKind, NotApplicable, PlanContext, Planner, Version
 from .plans.versions import COPIES, DEVICE_NESTS, OUTER_LOOPS, PERFECT_NESTS, ROW_PASSES, WHOLE_NESTS
 from .reshaped_loops import unflatten_arrays, unfuse_reshaped
 from .script import is_applied, recorded
-from .single_nest import apart
+from .single_nest import Apart, apart
 from .step_results import OneLoop
 from .user_steps import apply_asked
 
@@ -111,7 +113,7 @@ def drafted(program: LoopProgram, choices: Choices = DEFAULTS, likely: Mapping[s
                                            draft.planning.kept) as answers:
         for done, name in enumerate(names):
             build_progress.tell(done, len(names), "scheduling")
-            found = answers.of(name)
+            found = answers.of(name, partial(_task, draft, name, target.machine))
             if found is None or not _taken_over(draft, *found):
                 _planned(draft, name, partial(nest_and_copy, name=name, machine=target.machine))
     draft.begun = ()
@@ -163,8 +165,8 @@ def _planned(draft: Draft, name: str, plan: Callable[[Draft], None]) -> None:
 
 
 def planned_apart(task: Task) -> Answer | None:
-    """The nest of a task, planned. None where planning fails, or would change other nests: it is planned again with
-    them, where its faults are told."""
+    """The nest of a task, planned. None where planning fails: it is planned again in its program, where its faults are
+    told."""
     planning = Planning(task.verify)
     draft = Draft(task.program, task.choices, task.likely, planning)
     draft.begun = task.begun
@@ -173,28 +175,30 @@ def planned_apart(task: Task) -> Answer | None:
             nest_and_copy(draft, name=task.name, machine=task.machine)
     except Exception:
         return None
-    schedule = draft.program.first(Schedule)
-    if schedule is not None and any(step[0] == "flatten" for step in schedule.steps):
-        return None                                         # of an argument, which others read too
     return Answer(draft.program, tuple(planning.log), draft.asked, work.spent)
 
 
+def _task(draft: Draft, name: str, machine: Machine) -> Task | None:
+    """What is needed to plan a nest apart from the program; None where it is not."""
+    part = apart(draft.program, name, draft.begun)
+    return None if part is None else Task(part.program, name, draft.begun, machine, draft.choices, draft.likely,
+                                          draft.planning.verify)
+
+
 def _tasks(draft: Draft, names: Sequence[str], machine: Machine) -> dict[str, Task]:
-    """What is needed to plan these nests apart from the program."""
-    parts = {name: apart(draft.program, name, draft.begun) for name in names}
-    return {name: Task(part.program, name, draft.begun, machine, draft.choices, draft.likely, draft.planning.verify)
-            for name, part in parts.items() if part is not None}
+    """The tasks of these nests."""
+    found = {name: _task(draft, name, machine) for name in names}
+    return {name: task for name, task in found.items() if task is not None}
 
 
 def _taken_over(draft: Draft, task: Task, answer: Answer) -> bool:
-    """Put a nest that another process has planned in its place. False where planning it here might give another one:
-    where the nests before have changed what it is about, or the budget would end."""
+    """Put a nest that was planned apart in its place. False where planning it here might give another one: where its
+    names are not known, or the budget would end."""
     part, work = apart(draft.program, task.name, draft.begun), operation_count.current()
-    if part is None or unnamed(part.program) != unnamed(task.program) or (
-            work.budget is not None and answer.spent > work.budget):
+    if part is None or (work.budget is not None and answer.spent > work.budget):
         return False
     made = with_free_names(answer, task.program, part.program)
-    whole = None if made is None else part.back(made.program)
+    whole = None if made is None else _put_back(part, made, task)
     if made is None or whole is None:
         return False
     work.greatest = max(work.greatest, made.spent)
@@ -203,6 +207,20 @@ def _taken_over(draft: Draft, task: Task, answer: Answer) -> bool:
     for parameter, default in made.asked.items():
         draft.asked.setdefault(parameter, default)
     return True
+
+
+def _put_back(part: Apart, made: Answer, task: Task) -> LoopProgram | None:
+    """The program with a nest as planned. Arrays of the program that the nest views with other axes, all nests view so
+    from here on."""
+    arrays, schedule = declared_names(task.program), made.program.first(Schedule)
+    found: Apart | None = part
+    for step in () if schedule is None else schedule.steps:
+        if step[0] == "flatten" and step[1] in arrays and found is not None:
+            try:
+                found = found.flattened(step[1], *map(int, step[2:]))
+            except CatenError:
+                return None                                 # it is no whole array in another nest
+    return None if found is None else found.back(made.program)
 
 
 def _on_device(draft: Draft, machine: Machine) -> None:

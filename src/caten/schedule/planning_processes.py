@@ -88,6 +88,12 @@ class Processes:
             future = self._answers.get(name)
         return future is None, None if future is None else future.result()
 
+    def skip(self, name: str) -> None:
+        """No process begins this nest any more."""
+        with self._lock:
+            if name in self._open:
+                self._open.remove(name)
+
     def end(self) -> None:
         """End the processes."""
         with self._lock:
@@ -162,19 +168,41 @@ class Answers:
         if count and tasks:
             self._processes = Processes(tasks, count)
 
-    def of(self, name: str) -> tuple[Task, Answer] | None:
-        """A nest as planned; None if it is to be planned as a part of its program."""
-        task = self._tasks.get(name)
-        if task is None:
+    def of(self, name: str, now: Callable[[], Task | None]) -> tuple[Task, Answer] | None:
+        """A nest as planned, and the task of which that is the answer; None if it is to be planned as a part of its
+        program. `now`: the nest as it is, where others may have taken more names or have changed it."""
+        first = self._tasks.get(name)
+        task = None if first is None else now()
+        if first is None or task is None:
             return None
-        answer = self._found.get(name)
-        if answer is None:
-            is_open, answer = (True, None) if self._processes is None else self._processes.answer(name)
-            if is_open and self._kept is not None:
-                answer = self._plan(task)
-            if answer is not None and self._kept is not None:
-                self._kept.keep(answer, task.text)
+        if unnamed(first.program) == unnamed(task.program):
+            task, answer = first, self._answer(first)
+        else:
+            if self._processes is not None:
+                self._processes.skip(name)
+            task = replace(task, program=LoopProgram(task.program.name, (*unnamed(task.program),
+                                                                         *first.program.all(Taken))))
+            answer = None if self._kept is None else self._kept.find(task.text) or self._planned(task)
         return None if answer is None else (task, answer)
+
+    def _answer(self, task: Task) -> Answer | None:
+        answer = self._found.get(task.name)
+        if answer is None:
+            is_open, answer = (True, None) if self._processes is None else self._processes.answer(task.name)
+            if is_open:
+                return self._planned(task)
+            self._keep(task, answer)
+        return answer
+
+    def _planned(self, task: Task) -> Answer | None:
+        """A nest that is planned here, if it can be kept."""
+        answer = None if self._kept is None else self._plan(task)
+        self._keep(task, answer)
+        return answer
+
+    def _keep(self, task: Task, answer: Answer | None) -> None:
+        if answer is not None and self._kept is not None:
+            self._kept.keep(answer, task.text)
 
     def end(self) -> None:
         """End the processes."""
@@ -205,24 +233,44 @@ def with_free_names(answer: Answer, before: LoopProgram, now: LoopProgram) -> An
     known, taken = declared_names(before), declared_names(now)
     made = declared_names(answer.program) - known
     made |= frozenset([word for word in words_of(answer.log) if "_" in word]) - known        # and not taken in the end
-    clashing = {_wish_of(name)[0] for name in made & taken}
-    free = {name: _in_place_of(name, known, taken) for name in sorted(made) if _wish_of(name)[0] in clashing}
-    free = {name: new for name, new in free.items() if name != new}
+    free = _free_names(made, known, taken)
     if not free:
-        return answer
-    wishes = {name: _wish_of(name) for name in free}
-    if any(name[-1].isdigit() and number == 1 for name, (_, number) in wishes.items()):
-        return None                                         # a digit that may be a part of the wish, or not
-    if not all(_numbered(wish, n) in made | known for wish, number in wishes.values() for n in range(1, number)):
-        return None                                         # its number is a part of another name
-    if any(other.startswith(name) and _wish_of(other)[0] != wish for name, (wish, _) in wishes.items()
-           for other in made):
-        return None
+        return answer if free is not None else None
     changed: dict[Node, Node] = {k: k.replace(body=renamed(k.body, free)) for k in answer.program.kernels}
     for fact in answer.program.all(Schedule):
         changed[fact] = fact.replace(steps=tuple([_with_names(step, free) for step in fact.steps]))
     program = answer.program.replace(clauses=tuple([changed.get(c, c) for c in answer.program.clauses]))
     return replace(answer, program=program, log=tuple([planning_log.renamed(entry, free) for entry in answer.log]))
+
+
+def _free_names(made: Collection[str], known: Collection[str], taken: Collection[str]) -> dict[str, str] | None:
+    """The names that steps would have given in the place of those that they have `made` where the names `known` are
+    taken, if those of `taken` are: what is derived from a name that changes changes with it. None if that is not
+    certain."""
+    every = {*made, *known}
+    clashing = {_wish_of(name)[0] for name in made if name in taken}
+    free: dict[str, str] = {}
+    for name in sorted(made, key=lambda name: (len(name), name)):                     # a name before those made of it
+        wish, number = _wish_of(name)
+        base = next((wish[:end] for end in range(len(wish) - 1, 0, -1)
+                     if wish[:end] in every and not _is_within_number(wish, end)), "")
+        if any(wish.endswith(other) and wish.removesuffix(other) in every for other in free):
+            return None                                     # it may be of two loops, the second of which is renamed
+        new = free[base] + wish[len(base):] if base in free else wish
+        if new == wish and wish not in clashing:
+            continue
+        if name[-1].isdigit() and number == 1:
+            return None                                     # a digit that may be a part of the wish, or not
+        if not all(_numbered(wish, n) in every for n in range(1, number)):
+            return None                                     # its number is a part of another name
+        free[name] = _in_place_of(name, new, known, taken)
+    found = {name: new for name, new in free.items() if name != new}
+    return found if len({*free.values()}) == len(free) and every.isdisjoint({*found.values()} - {*free}) else None
+
+
+def _is_within_number(name: str, at: int) -> bool:
+    """Is a name cut here in its number, or before it: v_12 after v, v_ and v_1?"""
+    return re.match(r"_\d", name[at:]) is not None or re.match(r"[\d_]\d", name[at - 1:]) is not None
 
 
 def _wish_of(name: str) -> tuple[str, int]:
@@ -231,10 +279,11 @@ def _wish_of(name: str) -> tuple[str, int]:
     return (numbered[1], int(numbered[2])) if numbered else (name, 1)
 
 
-def _in_place_of(name: str, before: Collection[str], now: Collection[str]) -> str:
-    """What `Names.fresh` gives where other names are taken: as many numbers that are free come before it."""
-    wish, number = _wish_of(name)
-    at = sum([_numbered(wish, n) not in before for n in range(1, number)])
+def _in_place_of(name: str, wish: str, before: Collection[str], now: Collection[str]) -> str:
+    """What `Names.fresh` gives for `wish` in the place of a name where other names are taken: as many numbers that are
+    free come before it."""
+    first, number = _wish_of(name)
+    at = sum([_numbered(first, n) not in before for n in range(1, number)])
     free = (new for n in count(1) if (new := _numbered(wish, n)) not in now)
     return next(islice(free, at, None))
 

@@ -2,8 +2,9 @@
 
 The nest keeps its conditions and the statements before it except other nests: names, arrays, and checks that hold from
 there on. Of numbers that other nests compute, such as the mean for a pass over the deviations, nothing is known there.
-It keeps the caller's arrays that it uses, and one array of each shape, which implies facts about the sizes. All other
-names stay reserved, so that the steps mean the same in the whole program.
+It keeps the caller's arrays that it uses, and one array of each shape, which implies facts about the sizes: as it is
+declared, for it is nothing to this nest how others see it. All other names stay reserved, so that the steps mean the
+same in the whole program.
 """
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from ..core.dtypes import is_float
+from ..core.node import Node
 from ..core.program import At, Attribute, Buffer, Case, Check, Doc, Reference, Schedule, Signature, Source, Taken
 from ..core.unique_names import Names, declared_names
 from ..frozen import frozen
@@ -77,7 +79,7 @@ class Apart:
     name: str
     others: frozenset[str]
 
-    def flattened(self, array: str, axis: int) -> Apart | None:
+    def flattened(self, array: str, axis: int | None = None) -> Apart | None:
         """The same with two axes of an argument as one in the whole program. Raises the refusal of `flatten`."""
         return apart(flatten(self.whole, array, axis)[0], self.name, self.others)
 
@@ -126,10 +128,9 @@ def _apart(program: LoopProgram, kernel: Kernel, path: tuple[Level, ...], name: 
         return None
     part = kernel.replace(body=body, starts=())
     taken = Taken(tuple(sorted(Names.of(program).taken - declared_names(part))))       # beside those of the program
-    kept = _arrays(program, part)
+    kept: dict[Node, Node] = {**_arrays(program, part), kernel: part}
     others_own = Kernel | Repeat | Schedule | UNUSED | Buffer | Local
-    clauses = [part if c is kernel else c for c in program.clauses
-               if c is kernel or c in kept or not isinstance(c, others_own)]
+    clauses = [kept.get(c, c) for c in program.clauses if c in kept or not isinstance(c, others_own)]
     return Apart(LoopProgram(program.name, (*clauses, taken)), program, kernel, path, name, others)
 
 
@@ -171,13 +172,13 @@ def _changed(path: tuple[Level, ...]) -> frozenset[str]:
     return frozenset().union(*[writes(stmt) for level in path for stmt in level.stmts[:level.first] if loops_in(stmt)])
 
 
-def _arrays(program: LoopProgram, part: Kernel) -> frozenset[Buffer | Local]:
-    """The arrays that a nest uses, and the first of the caller's arrays of each shape."""
+def _arrays(program: LoopProgram, part: Kernel) -> dict[Node, Node]:
+    """The arrays that a nest uses, and the first of the caller's arrays of each shape as it is declared."""
     named = {n.buffer for n in part.unique() if isinstance(n, Aref | Vref)}
     buffers = program.all(Buffer)
     arrays: tuple[Buffer | Local, ...] = (*buffers, *program.all(Local))
     first = {(b.type, b.shape): b for b in reversed(buffers)}
-    return frozenset([a for a in arrays if a.name in named]).union(first.values())
+    return {b: b.replace(seen=()) for b in first.values()} | {a: a for a in arrays if a.name in named}
 
 
 def _named(stmt: Stmt) -> frozenset[str]:
