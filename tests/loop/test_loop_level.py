@@ -40,6 +40,15 @@ def test_these_pass(body: str) -> None:
     verify(program(body))
 
 
+def test_rows_of_a_block_are_contiguous_along_the_last_axis_with_several_elements() -> None:
+    """With strides the last axis is the contiguous one, whatever its extent."""
+    body = "(local T f32 (6 8) stack) (if (and (<= 8 M) (<= 6 N)) ((transpose (vref T 8 (0 0)) 0 (vref B 6 (0 0 0) 1) 0)))"
+    verify(program(body, "(size M) (size N) (buffer B f32 (M N 1) (0 1 2) in)"))
+    for buffer in ("(buffer B f32 (M N 1) (0 1 2) in (* 7 N) 7 1)", "(buffer B f32 (M N 2) (0 1 2) in)"):
+        with pytest.raises(CatenError, match="its rows are not contiguous"):
+            verify(program(body, f"(size M) (size N) {buffer}"))
+
+
 @pytest.mark.parametrize(("param", "message"), [
     ("(buffer Z f31 (4) (0) in)", "'f31' is no element type"), ("(scalar z one)", "'one' is no element type"),
     ("(buffer Z f32 (4) (0 1) in)", "do not fit the shape"), ("(buffer Z f32 (4 4) (0 0) in)", "do not fit the shape"),

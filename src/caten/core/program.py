@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Self, TypeVar
 
 from ..errors import Place
-from .expr import Expr, Var
+from .expr import Const, Expr, Var
 from .node import Node, kept_property
 from .text import Text, flat, form_of
 
@@ -64,6 +64,14 @@ class Buffer(Param, head="buffer", named="seen"):
     def axes_in_memory(self) -> tuple[int, ...]:
         """The axes that kernels see from slowest to fastest."""
         return tuple(range(len(self.seen))) if self.seen else self.order
+
+    @property
+    def contiguous_axis(self) -> int | None:
+        """The axis whose elements follow each other in memory: of a dense array the last that has several elements;
+        None for a scalar."""
+        order = self.axes_in_memory
+        several = [axis for axis in order if self.strides or self.axes[axis] != Const(1, "i64")]
+        return (several or order)[-1] if order else None
 
     def declares(self) -> tuple[str, str]:
         return self.name, self.type

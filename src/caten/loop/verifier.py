@@ -361,11 +361,11 @@ def _is_written(name: str, scope: Scope, stmt: Node) -> None:
 def _check_block(block: Vref, across: int, declared: Node, stmt: Stmt) -> None:
     """A block of vectors: an even number of lanes of at most 8 bytes, contiguous in memory, along two axes."""
     rank = len(block.index)
-    fastest = declared.axes_in_memory[-1:] if isinstance(declared, Buffer) else (rank - 1,)
+    contiguous = declared.contiguous_axis if isinstance(declared, Buffer) else rank - 1
     if block.count % 2 or DTYPES[block.dtype].bytes > 8 or is_packed(block.dtype) or block.mask is not None:
         raise _fault("E487", stmt,
                      f"{text_of(block)}: a block has rows of 2, 4, 6 … lanes of at most 8 bytes, all of them touched")
-    if (block.axis % rank,) != fastest or not -rank <= across < rank or across % rank == block.axis % rank:
+    if block.axis % rank != contiguous or not -rank <= across < rank or across % rank == block.axis % rank:
         raise _fault("E487", stmt,
                      f"{text_of(block)}: its rows are not contiguous, or follow each other along axis {across}")
 

@@ -114,7 +114,7 @@ PYTHON = [
     ('return (X[:, v > 0] * v[v > 0][:, None]).sum()', 'E328 1:21 what a mask selects from one array meets another axis of the other one | an axis more puts them beside each other: X[mask] * w[mask][:, None]'),
     ('return X[:, v > 0] @ W.T', 'E328 1:20 this product sums over what a mask selects on one side, and over all on the other one | select from both: X[mask].T @ Y[mask]'),
     ('return X[X[:, 0] > 0, 0, 0]', 'E307 1:10 a mask of the shape [M] and 2 indices are too many for [M N]'),
-    ('return np.average(X[:, v > 0], axis=1)', 'E328 1:8 np.average of what a mask selects has weights that it selects | np.average(X[mask], axis=0, weights=w[mask]); X[mask].mean(axis=0) has none'),
+    ('return np.average(X[:, v > 0], axis=1, weights=v)', 'E328 1:8 np.average of what a mask selects has weights that it selects | np.average(X[mask], axis=0, weights=w[mask])'),
     ('return np.concatenate([v[v > 0], v])', 'E328 1:8 how many elements a mask selects is not known before the call | np.where(mask, x, 0) keeps the shape; sums, means and extremes of x[mask] are known, and x[mask] = …'),
     ('R[0, X[0] > 0] = X[:, 0]', 'E328 1:1 a value of the shape [M] cannot be spread over the elements of a mask | Z = np.where(mask, values, Z) takes those of the same place'),
     ('T = np.ones((2, N, N)); T[0, :, v > 0] = v', 'E328 1:25 an integer that stands apart from a mask puts the axis of the mask in front | store numbers, or name the part first: row = Z[0]; row[:, mask] = …'),

@@ -40,6 +40,12 @@ def within_groups(x: Any, labels: Any, b: Any, keys: Any) -> Any:
             np.linalg.norm(d), g[:, 1].mean(), g[:, 1:3].sum(axis=0), g[..., -1].std(), abs(g).sum(axis=1).max(), g.sum(axis=1).mean(), max(g[:, 0]), sum(g[:, 2]), g.T.sum(axis=1), np.argmax(g, axis=1).max(), np.where(g > 0, g, 0).sum(axis=0))
 
 
+def averages_and_ranges(x: Any, labels: Any, b: Any, keys: Any) -> Any:
+    m, i = labels == 1, (b[0] * 9).astype(np.int32)
+    return (np.average(x[m], axis=0), np.average(x[m]), np.average(i[keys], axis=0, keepdims=True), np.average(x[m], axis=0, returned=True)[1], np.average(b[b > 0]), np.average(b[b > 0], returned=True)[1], np.average(x[m], axis=0, weights=None),
+            np.ptp(x[m], axis=0), np.ptp(x[m]), np.ptp(b[:, keys], axis=1, keepdims=True), np.ptp(i[keys], axis=0), np.ptp(b[b > 0]), np.ptp(x[m], axis=1).sum())
+
+
 def on_other_axes(x: Any, labels: Any, b: Any, keys: Any) -> Any:
     return (b[:, keys].mean(axis=1), b[:, keys, 0].sum(axis=1), b[1, keys].max(axis=0), b[0, :, x[0] > 0].sum(axis=0), b[..., x[0] > 0].sum(axis=-1), b[:, keys, None].mean(axis=(1, 2)), b[b > 0].sum(), b[:, b[0] > 0].sum(axis=1),
             b[b[..., 0] > 0].mean(axis=0), b[b[..., 0] > 0].sum(axis=0, keepdims=True), b[:, keys, 1:3].std(axis=(0, 1)), (b[:, keys] - b[:, keys].mean(axis=1, keepdims=True)).max(axis=1), (b[:, keys] @ x[:4].T).sum(axis=1),
@@ -69,7 +75,7 @@ def stored(x: Any, labels: Any, b: Any, keys: Any) -> Any:
     return y, z, u, v, w
 
 
-FUNCTIONS = [reductions, numbers_of_rows, centroids, within_groups, on_other_axes, of_other_types, stored]
+FUNCTIONS = [reductions, numbers_of_rows, centroids, within_groups, averages_and_ranges, on_other_axes, of_other_types, stored]
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)

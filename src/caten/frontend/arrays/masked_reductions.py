@@ -10,16 +10,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.dtypes import DTYPES, is_complex, is_float
+from ..typing import WEAK_FLOAT, Literal
 from . import masked_elements
 from .argument_binding import Function, call, parameters_of, refuse_selected
 from .array_functions import NUMPY
 from .array_products import matmul
 from .axis_arguments import axes_of
 from .builder import Builder
-from .handles import ONE, Array, Operand, Selected, is_one, is_whole
+from .elementwise_functions import apply, converted, floating
+from .handles import ONE, Array, Operand, Selected, dtype_of, is_one, is_whole
 from .masked_elements import any_selected, as_axes, check_mask, filled, in_one_axis, lifted, spread_mask
 from .numpy_calls import NumpyOperator, call_numpy, function_at
-from .views import squeeze
+from .views import broadcast_to, squeeze
 
 Callee = Function | NumpyOperator
 
@@ -51,6 +53,11 @@ def called(b: Builder, function: Callee, args: Sequence[Any], keywords: Mapping[
         made = b.array(_call(b, function, [x.array], {**rest, "axis": axis}))
         before = 0 if made.rank == x.array.rank else len([n for n in axes if n < x.axis])
         return Selected(made, x.mask, x.axis - before)
+    if x.axis in axes and name == "ptp":
+        ends = [called(b, NUMPY[fn], [x], {**rest, "axis": axis}) for fn in ("max", "min")]
+        return apply(b, "sub", *ends)
+    if x.axis in axes and name == "average" and given.get("weights") is None:
+        return _mean(b, function, x, {**rest, "axis": axis})
     if x.axis in axes and name in FILLED:
         return _filled(b, function, name, x, {**rest, "axis": axis})
     if name in BY_NAN:
@@ -101,6 +108,15 @@ def _least(dtype: str, of_maximum: bool) -> float:
     return -math.inf if of_maximum else math.inf
 
 
+def _mean(b: Builder, function: Callee, x: Selected, options: Mapping[str, Any]) -> Any:
+    """`np.average` without weights: a mean, or with `returned` the average with weights of 1."""
+    if options.get("returned"):
+        one = converted(b, dtype_of(floating(b, x.array)), Literal(WEAK_FLOAT, b.pos, value=1.0))
+        ones = Selected(broadcast_to(b, b.array(one), x.array.shape), x.mask, x.axis)
+        return _filled(b, function, "average", x, {**options, "weights": ones})
+    return called(b, NUMPY["mean"], [x], {key: options[key] for key in ("axis", "keepdims") if key in options})
+
+
 def _filled(b: Builder, function: Callee, name: str, x: Selected, options: Mapping[str, Any]) -> Any:
     """A reduction to which a number adds nothing."""
     rest = FILLED[name]
@@ -109,7 +125,7 @@ def _filled(b: Builder, function: Callee, name: str, x: Selected, options: Mappi
         refuse_selected(b)
     if name == "average" and not isinstance(options.get("weights"), Selected):
         b.fail("E328", "np.average of what a mask selects has weights that it selects",
-               "np.average(X[mask], axis=0, weights=w[mask]); X[mask].mean(axis=0) has none")
+               "np.average(X[mask], axis=0, weights=w[mask])")
     if math.isnan(rest) and not (is_float(x.dtype) or is_complex(x.dtype)):
         return called(b, NUMPY[name.removeprefix("nan")], [x], options)
     for each in options.values():

@@ -211,14 +211,9 @@ def reduces_contiguously(program: LoopProgram, chain: Chain, total: Reduction) -
 
 
 def fastest_axis(program: LoopProgram, ref: Aref) -> int | None:
-    """The contiguous axis of an array: the last in memory that has several elements; None for a scalar."""
-    if not ref.index:
-        return None
+    """The contiguous axis of an array; None for a scalar."""
     buffer: Buffer | None = program.buffers.get(ref.buffer)
-    if buffer is None:
-        return len(ref.index) - 1
-    order = buffer.axes_in_memory if buffer.order else tuple(range(len(ref.index)))
-    return next((axis for axis in reversed(order) if buffer.axes[axis] != Const(1, "i64")), order[-1])
+    return buffer.contiguous_axis if buffer is not None else len(ref.index) - 1 if ref.index else None
 
 
 def contiguous_loop(program: LoopProgram, ref: Aref, names: tuple[str, ...]) -> str | None:
