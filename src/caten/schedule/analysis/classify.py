@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ...core.expr import Const, Expr, Op
+from ...core.expr import Expr, Op
 from ...core.program import Buffer
 from ...frozen import frozen
 from ...loop.accesses import conjuncts, stride_in
