@@ -231,3 +231,20 @@ def test_a_product_that_is_compared_with_a_number_does_not_wrap(factor: str) -> 
     program = resolve(text)
     assert isinstance(program, LoopProgram)
     verify(program)
+
+
+@pytest.mark.parametrize(("known", "hi", "shown"), [
+    ("(require (> k 0))", "(floordiv (- (+ (* m n) k) 1) (* 2 k))", Op("lt", (index(0), Var("n", "i64")))),       # slices with steps of sizes
+    ("(require (> k 0))", "(+ (floordiv (- (* m n) 1) k) 1)", Op("lt", (index(0), Var("m", "i64")))),
+    ("(require (> k 0))", "(+ (floordiv (- (max (- (* m n) 2) 0) 1) k) 1)", Op("lt", (index(0), Var("m", "i64")))),
+    ("(require (> k 0)) (require (= (floordiv (+ (* m n) 2) 3) q))", "q", Op("lt", (index(0), Var("n", "i64")))),
+    ("(require (> k 0)) (require (<= k (* m n)))", "k", Op("lt", (index(0), Var("n", "i64")))),
+    ("(require (> k 0)) (require (= (+ (floordiv -2 k) 2) q))", "q", Op("eq", (Var("i", "i64"), index(0)))),
+    ("(require (> m 0))", "(+ (floordiv (- (max (- n 3) 0) 1) m) 1)", Op("le", (Var("m", "i64") * Var("i", "i64"), Var("m", "i64") * Op("floordiv", (Var("n", "i64") - index(4), Var("m", "i64")))))),
+])
+def test_what_the_iterations_of_a_slice_show(known: str, hi: str, shown: Op) -> None:
+    """Where a loop has iterations, no factor of what its length divides is 0, and a maximum in its bound is decided."""
+    program = resolve(read(f"(loop P (size m) (size n) (size k) (size q) (buffer A f32 (m n) (0 1) inout) {known} (kernel f (for i 0 {hi} 1 serial (fail 1))))")[0])
+    context = Context.of(program)
+    assert not context.proves(shown) or "(<= k (* m n))" in known
+    assert context.inside(loops_in(program)[0]).proves(shown)

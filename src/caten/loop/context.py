@@ -89,6 +89,8 @@ class Context(Valuation):
                 counted[name] = expression(self.linear(self.values[name]) + passed, self.values[name].dtype)
         lo, hi, step = self.linear(loop.lo), self.linear(loop.hi), self.linear(loop.step)
         least, most = self.interval(lo), self.interval(hi)
+        for form in _equal_to(self, loop.hi) if isinstance(loop.hi, Var) else ():      # such as N = ⌊-2 / K⌋ + 2 ≤ 1
+            most = most[0], min(most[1], self.interval(form)[1])
         if least[0] < 0 and self.is_nonnegative(lo):             # shown once, not at every index inside
             least = 0, least[1]
         up = _ranged(least[0], most[1] - 1)
@@ -149,7 +151,7 @@ class Context(Valuation):
         for atom in dict.fromkeys([*divided, *[a for clause in self.clauses for a in clause.divided]]):
             assert isinstance(atom, Op)
             a, divisor = atom.args
-            decided = canonical(atom.replace(args=(a, self._decided(divisor))))
+            decided = canonical(atom.replace(args=(self._decided(a), self._decided(divisor))))
             if decided is not atom:
                 context = context._assuming(((Constraint(of_atom(atom) - self.linear(decided), equal=True),),))
         return context
@@ -238,6 +240,10 @@ class Context(Valuation):
             if possible is not None and (part[1] or len(possible := _not_false(possible)) <= MOST_CASES):
                 context = context._assuming(possible)
             context = context._with_factors_of(*part)
+            for c in possible[0] if possible is not None and len(possible) == 1 else ():
+                if not c.equal and c.linear.degree > 1:                  # k ≤ a · b, where 1 ≤ k: neither is 0
+                    for factor in _factors_of_tiles(context, c.linear.shifted(1)):
+                        context = context._assuming(((Constraint(of_atom(factor).shifted(-1)),),))
         return context._with_whole_products(frozenset([
             n for n in cond.variables if self.ranges.get(n, (0, 0))[0] < 1 <= context.ranges.get(n, (0, 0))[0]]))
 
@@ -542,7 +548,7 @@ def _is_extremum(e: Node) -> bool:
 
 def _divides_by_extremum(e: Expr) -> bool:
     """Is it a quotient or remainder by what has a maximum or minimum?"""
-    return isinstance(e, Op) and e.fn in ("mod", "floordiv") and any(map(_is_extremum, e.args[1].unique()))
+    return isinstance(e, Op) and e.fn in ("mod", "floordiv") and any(map(_is_extremum, e.unique()))
 
 
 def ends_in_failure(stmts: tuple[Stmt, ...]) -> bool:
@@ -608,15 +614,37 @@ def _factors(context: Context, count: Linear) -> tuple[Expr, ...]:
     return m if len(m) > 1 and k > 0 and count.constant <= 0 and all(context.atom_range(a)[0] >= 0 for a in m) else ()
 
 
-def _factors_of_tiles(context: Context, count: Linear) -> tuple[Expr, ...]:
-    """The same of an iteration count that may be one of tiles, ⌊a · b / 4⌋ ≥ 1 only where a · b ≥ 4, or of the tail
-    that they leave: a · b - 4 · ⌊a · b / 4⌋, or ⌊(a · b + 3) / 4⌋ - ⌊a · b / 4⌋."""
-    count = Linear({m: k for m, k in count.terms.items() if k > 0 or any(context.atom_range(a)[0] < 0 for a in m)},
-                   count.constant)
+def _factors_of_tiles(context: Context, count: Linear, replaced: frozenset[Expr] = frozenset()) -> tuple[Expr, ...]:
+    """The same of an iteration count that may be one of tiles, or of a slice with a step, ⌊a · b / 4⌋ ≥ 1 only where
+    a · b ≥ 4; of the tail that they leave: a · b - 4 · ⌊a · b / 4⌋, or ⌊(a · b + 3) / 4⌋ - ⌊a · b / 4⌋; or of a size
+    that an equation gives. `replaced`: the sizes whose equations were used."""
+    less = {m: k for m, k in count.terms.items() if k < 0 and all(context.atom_range(a)[0] >= 0 for a in m)}
+    if less:
+        kept = {m: k for m, k in count.terms.items() if m not in less}
+        count = Linear(kept, count.constant + context.interval(Linear(less))[1])
     match list(count.terms.items()):
-        case [((Op(fn="floordiv", args=(a, Const(value=int() as d))),), k)] if d > 0 and k > 0 and count.constant <= 0:
-            return _factors(context, context.linear(a).shifted(1 - d))
+        case [((atom,), k)] if k > 0 and (least := -((count.constant - 1) // k)) >= 0:            # atom ≥ least
+            match atom:
+                case Op("floordiv", (a, b)) if context.interval(divisor := context.linear(b))[0] > 0:
+                    rest = context.linear(a) - divisor.scaled(least)
+                    return _factors_of_tiles(context, rest.shifted(1), replaced)
+                case Op("max", (a, b)) if context.interval(context.linear(b))[1] < least:
+                    return _factors_of_tiles(context, context.linear(a).shifted(1 - least), replaced)
+                case Var() if atom not in replaced:
+                    for form in _equal_to(context, atom):
+                        found = _factors_of_tiles(context, form.shifted(1 - least), replaced | {atom})
+                        if found:
+                            return found
     return _factors(context, count)
+
+
+def _equal_to(context: Context, var: Var) -> list[Linear]:
+    """The forms to which equations say that a variable is equal."""
+    equations = [c.alternatives[0][0].linear for c in context.clauses
+                 if len(c.alternatives) == len(c.alternatives[0]) == 1 and c.alternatives[0][0].equal
+                 and var in c.atoms]
+    of_var = [(form.terms.get((var,), 0), form) for form in equations]
+    return [(form - of_atom(var).scaled(k)).scaled(-k) for k, form in of_var if abs(k) == 1]
 
 
 def _ranged(lo: int, hi: int) -> Range:
