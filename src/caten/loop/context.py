@@ -144,10 +144,10 @@ class Context(Valuation):
 
     def _with_decided_extrema(self, forms: Iterable[Linear]) -> Context:
         """With what the quotients and remainders in the bounds of a loop, and in what is known, are inside it, where it
-        is known which operand a maximum in the divisor is: k mod max(N, 1) = k mod N, since the loop has iterations.
-        Simplified statements have that form."""
+        is known which operand a maximum in them is: k mod max(N, 1) = k mod N, since the loop has iterations, and
+        ⌊max(N - 3, 0) / M⌋ = ⌊(N - 3) / M⌋. Simplified statements have that form."""
         context = self
-        divided = [a for form in forms for a in form.atoms() if _divides_by_extremum(a)]
+        divided = [a for form in forms for a in form.atoms() if _divides_extremum(a)]
         for atom in dict.fromkeys([*divided, *[a for clause in self.clauses for a in clause.divided]]):
             assert isinstance(atom, Op)
             a, divisor = atom.args
@@ -546,9 +546,10 @@ def _is_extremum(e: Node) -> bool:
     return isinstance(e, Op) and e.fn in ("min", "max") and is_integer(e.dtype) and e.lanes == 1 and len(e.args) == 2
 
 
-def _divides_by_extremum(e: Expr) -> bool:
-    """Is it a quotient or remainder by what has a maximum or minimum?"""
-    return isinstance(e, Op) and e.fn in ("mod", "floordiv") and any(map(_is_extremum, e.unique()))
+def _divides_extremum(e: Expr) -> bool:
+    """Is it a quotient or remainder by what has a maximum or minimum, or one of such by what is no number?"""
+    return (isinstance(e, Op) and e.fn in ("mod", "floordiv") and not isinstance(e.args[1], Const)
+            and any(map(_is_extremum, e.unique())))
 
 
 def ends_in_failure(stmts: tuple[Stmt, ...]) -> bool:
@@ -605,7 +606,7 @@ def _clause(alternatives: tuple[Alternative, ...]) -> Clause:
     wide = len(alternatives) == 1 and all(c.linear.constant > GREATEST_SIZE and all(len(m) > 1 for m in c.linear.terms)
                                           for c in alternatives[0])
     return Clause(alternatives, NOTHING.union(*[reads(a) for a in atoms]), frozenset(atoms), wide,
-                  tuple([a for a in atoms if _divides_by_extremum(a)]))
+                  tuple([a for a in atoms if _divides_extremum(a)]))
 
 
 def _factors(context: Context, count: Linear) -> tuple[Expr, ...]:

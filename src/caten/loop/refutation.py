@@ -46,7 +46,7 @@ Range = tuple[int, int]
 @frozen
 class Clause:
     """At least one alternative (a conjunction) holds. `buffers`: the memory in it. `atoms`: its atoms and their
-    operands. `divided`: those that divide by what has a maximum or minimum."""
+    operands. `divided`: those that divide what has a maximum or minimum, or by it."""
 
     alternatives: tuple[Alternative, ...]
     buffers: frozenset[str]
