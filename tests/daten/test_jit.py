@@ -210,3 +210,17 @@ def test_a_condition_that_differs_is_refused_with_what_there_is() -> None:
         jit(lambda x: x if x.sum() > 0 else -x)(np.ones(3))
     with pytest.raises(TypeError, match="jit takes a function, not 3"):
         jit(3)                                               # type: ignore[call-overload]
+
+
+@pytest.mark.scheduled
+def test_gradients_of_a_convolution_whose_windows_are_columns() -> None:
+    """Its filters [O C 3 1] are transposed while they are packed, along the axis before those of extent 1."""
+    draw = np.random.default_rng(0)
+    x, w = [Tensor(draw.standard_normal(shape).astype(np.float32), requires_grad=True) for shape in ((3, 5, 18, 7), (3, 5, 3, 1))]
+    of_x, of_w = jit(lambda: gradients(apply("conv2d", x, w, stride=(2, 1), padding=(1, 1)).sum(), [x, w]))()
+    padded = np.pad(x.numpy(), [(0, 0), (0, 0), (1, 1), (1, 1)])
+    wanted = [padded[:, :, k:k + 17:2].sum(axis=(0, 2, 3)) for k in range(3)]
+    np.testing.assert_allclose(of_w.numpy()[..., 0], np.broadcast_to(np.stack(wanted, axis=1), (3, 5, 3)), rtol=1e-4, atol=1e-4)
+    taps = w.numpy().sum(axis=0)[..., 0]                     # of each line 2 · i + k - 1 of x
+    lines = np.stack([taps[:, 1] if line % 2 == 0 else taps[:, 0] * (line < 17) + taps[:, 2] for line in range(18)], axis=1)
+    np.testing.assert_allclose(of_x.numpy(), np.broadcast_to(lines[None, :, :, None], x.shape), rtol=1e-4, atol=1e-4)
