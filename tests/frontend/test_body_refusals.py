@@ -23,6 +23,7 @@ STATEMENTS = [
     ("(dotimes (i N) (setf (aref Y i) -i))", "E220 1:33 there is no '-i' here | (- i) negates"),
     ("(setf (aref Y 0) _[)", "E220 1:18 there is no '_[' here | known here: X, A, s, J, K, B, D, Z, Y, N, …"),
     ("(setf (aref Y 0) X[0])", "E220 1:18 there is no 'X[0]' here | an element is (aref X i …)"),
+    ("(setf (aref Y 0) #xFG)", "E223 1:18 '#xFG' is neither a name nor a number"),
     ("(setf (aref Y 0) 2.5f)", "E223 1:18 '2.5f' is neither a name nor a number | write 2.5: a number takes the type of what it meets"),
     ("(setf (aref Y 0) (s * 2))", "E221 1:18 there is no function or statement 's' | operators come first: (* s …)"),
     ("(setf (aref W 0) 1)", "E220 1:13 there is no 'W' here | known here: X, A, s, J, K, B, D, Z, Y, N, …; (set W …) declares a local"),

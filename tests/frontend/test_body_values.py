@@ -36,7 +36,7 @@ def test_weak_numbers_take_the_type_they_meet(expr: str, expected: str) -> None:
 @pytest.mark.parametrize(("out", "expr", "expected"), [
     ("int8", "1", "1:i8"), ("uint8", "(* 2 3 4)", "24:u8"), ("uint8", "(- N 1)", "(cast u8 (- N 1))"), ("int8", "(cast int8 300)", "(cast i8 300)"),
     ("int32", "(- (aref J i) 1)", "(- (aref J i) 1:i32)"), ("int32", "(mod i 3)", "(cast i32 (mod i 3))"), ("int32", "(lognot (aref J i))", "(not (aref J i))"),
-    ("int32", "(logand (aref J i) 255)", "(and (aref J i) 255:i32)"), ("int32", "(xor k (aref J i))", "(xor k (aref J i))"),
+    ("int32", "(logand (aref J i) #xFF)", "(and (aref J i) 255:i32)"), ("int32", "(* -0x10 #b101)", "-80:i32"), ("int32", "(xor k (aref J i))", "(xor k (aref J i))"),
     ("int32", "(bitcast int32 s)", "(bitcast i32 s)"), ("int32", "(bitcast int32 1.0)", "(bitcast i32 1.0)"),
     ("int", "(+ h i)", "(+ h i)"), ("int", "(cast int (* 0.5 i))", "(cast i64 (* 0.5 (cast f32 i)))"), ("int64", "(where (< i 3) i 0)", "(where (< i 3) i 0)"),
     ("uint64", "(cast uint64 18446744073709551615)", "18446744073709551615:u64"), ("uint64", "(cast uint64 -1)", "(cast u64 -1)"),

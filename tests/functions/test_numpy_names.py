@@ -183,7 +183,7 @@ def test_arguments_are_read_by_numpys_signature(code: str) -> None:
     "np.searchsorted(SORTED, ROWS, side='middle')": "E327: np.searchsorted is not supported with these arguments",
     "np.percentile(ROWS, LINE)": "E327: the shares of np.percentile are numbers that are known when the body is compiled",
     "np.quantile(ROWS, 50)": "E326: the shares of np.quantile are between 0 and 1, and not 50",
-    "np.quantile(ROWS, 0.5, method='hazen')": "E327: np.quantile with the method 'hazen' is not supported yet",
+    "np.quantile(ROWS, 0.5, method='cubic')": "E322: np.quantile has no method 'cubic'",
     "np.partition(LINE, 9)": "E323: the index 9 is outside axis 0",
     "np.gradient(ROWS, LINE, LINE, LINE)": "E327: the distances of np.gradient are one number, or for each axis",
     "np.gradient(ROWS[:1], axis=0)": "E323: axis 0 of .* is too short for np.gradient",

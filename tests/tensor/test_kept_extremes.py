@@ -133,6 +133,38 @@ def test_loops_and_the_line_in_numpy_are_the_same_values(fn: str, sign: str, sta
     assert [len(clauses) for clauses in found[0]] == [2, 2]
 
 
+TWO_LOOPS = """
+for i in range(M):
+    top = -np.inf
+    at = 0
+    for j in range(N):
+        for p in range(M):
+            if X[p, j] + G[j] > top:
+                top = X[p, j] + G[j]
+                {kept}
+    y[i] = at
+    z[i] = top
+"""
+
+
+@pytest.mark.parametrize(("kept", "reductions"), [("pass", 1), ("at = p", 0)])
+def test_two_loops_carry_one_extreme(kept: str, reductions: int) -> None:
+    """One reduction over both; with an index of both loops the loops stay as they are."""
+    program = tensor_program(spec(TWO_LOOPS.format(kept=kept), lang="python"))
+    assert str(program).count("(reduce") == reductions
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kept", ["pass", "at = p"])
+def test_the_numbers_of_two_loops(kept: str) -> None:
+    text = spec(TWO_LOOPS.format(kept=kept), lang="python")
+    plain, made = caten.compile(text, opt=0), caten.compile(text)
+    for kind in range(4):
+        given = arrays((5, 9), "float", kind)
+        for wanted, found in zip(plain(*given), made(*given), strict=True):
+            np.testing.assert_array_equal(found, wanted)
+
+
 @pytest.mark.slow
 def test_the_nearest_of_some_points_is_one_kernel() -> None:
     text = """[composite]

@@ -23,6 +23,8 @@ Reader = Callable[[Frame, Form, Scope], Term]
 
 
 _INTEGER = re.compile(r"[-+]?\d+\Z", re.ASCII)
+# In another base, as Common Lisp spells it, #xFF, or Python and C, 0xFF.
+_IN_BASE = re.compile(r"(?:[-+]?0|#)(?:[xX][\da-fA-F]+|[oO][0-7]+|[bB][01]+)\Z", re.ASCII)
 _DECIMAL = re.compile(r"([-+]?(?:\d+\.\d*|\.\d+|\d+(?=[eEdDfF])))(?:[eEdDfF]([-+]?\d+))?\Z", re.ASCII)
 
 
@@ -162,10 +164,11 @@ def undefined(f: Frame, atom: Atom, scope: Scope) -> NoReturn:
 
 def read_number(f: Frame, atom: Atom) -> Literal | None:
     """A numeric literal, or None."""
-    if _INTEGER.match(atom):
+    base = 10 if _INTEGER.match(atom) else 0 if _IN_BASE.match(atom) else None
+    if base is not None:
         if len(atom) > 400:
             f.fail("E308", f"this number has {len(atom)} digits", atom.pos)
-        return Literal(WEAK_INT, atom.pos, value=int(atom))
+        return Literal(WEAK_INT, atom.pos, value=int(atom.replace("#", "0"), base))
     if m := _DECIMAL.match(atom):
         value = float(m[1] + "e" + (m[2] or "0"))
         if math.isinf(value):

@@ -497,13 +497,14 @@ class Execution:
 
     def carry(self, loop: For) -> dict[str, Scalar]:
         """The scalars that a loop, the innermost one now, sets and does not declare, as they are before it. In the loop
-        they hold names in the place of what the iteration before has left."""
+        they hold names in the place of what the iteration before has left. (What they are before it is such a name of
+        the loop around, if that carries them, too.)"""
         found, names = {}, {n.ref.buffer for n in loop.walk() if isinstance(n, Setf)}
         for name, scalar in self.state.scalars.items():
             if name in names and scalar.depth == len(self.loops) - 1 and scalar.value is not None and not _count(
                     loop, name):
                 found[name] = scalar
-                self.before[name] = Var(f"({name})", scalar.type)
+                self.before[name] = Var(f"({name} {loop.name})", scalar.type)
         for name, scalar in found.items():
             self.state.scalars[name] = replace(scalar, depth=len(self.loops), value=self.before[name])
         return found
@@ -517,6 +518,7 @@ class Execution:
             raise DoesNotFit("what an iteration stores depends on what the iteration before has left", loop)
         names = {self.before.pop(n): n for n in carried}
         self.state.scalars |= carried
+        self.before |= {n: x.value for n, x in carried.items() if isinstance(x.value, Var) and x.value.name[0] == "("}
         changed = {v: e for v, e in after.items() if e is not v}
         if not changed:
             return

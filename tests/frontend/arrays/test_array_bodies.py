@@ -142,7 +142,7 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
 REFUSED = {
     "E243": "return X +", "E244": "import numpy", "E245": "a = [X + 1]\nb = a[0]\na[0] += 1\nreturn b", "E320": "return P + np.zeros((5, 5))", "E321": "return X.sum(axis=2)",
     "E322": "return np.sum(X, axes=0)", "E323": "return X[..., ...]", "E324": "return P.reshape(5, 5)", "E325": "return np.einsum('mn->z', X)",
-    "E326": "return np.arange(v[0])", "E327": "return np.unique(v)", "E328": "return X[X > 0]", "E330": "return np.tril(v)", "E221": "return np.expp(X)",
+    "E326": "return np.arange(v[0])", "E327": "return np.random.rand(3) + v", "E328": "return X[X > 0]", "E330": "return np.tril(v)", "E221": "return np.expp(X)",
 }
 
 

@@ -140,12 +140,30 @@ def ordered(x: Any, y: Any) -> Any:
             np.searchsorted(np.sort(z[0]), z[1]), np.searchsorted(np.sort(z[0]), z[1], side="right"), np.isclose(z, z, equal_nan=True), np.array_equal(z, z, equal_nan=True), np.array_equal(x, x[0]), np.array_equiv(x, x))
 
 
+def ordered_by_methods(x: Any, y: Any) -> Any:
+    z = np.where(x > 1, np.inf, x)
+    return [np.quantile(each, q, axis=1, method=method) for each in (x, z) for q in (0, 0.25, 0.37, 1) for method in (
+        "inverted_cdf", "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf", "hazen", "weibull",
+        "median_unbiased", "normal_unbiased")]
+
+
+def of_singular_values(x: Any, y: Any) -> Any:
+    z = np.stack([x, y])
+    return (np.linalg.norm(x, 2), np.linalg.norm(y, -2), np.linalg.norm(z, "nuc", axis=(0, 2), keepdims=True), np.linalg.matrix_norm(z, ord=2), np.linalg.cond(x), np.linalg.matrix_rank(x, tol=1.5),
+            np.linalg.matrix_rank(z, np.array([0.5, 2.0])), np.logaddexp.reduce(x), np.logaddexp.reduce(np.where(x > 0, -np.inf, y), axis=1))
+
+
+def padded_beyond(x: Any, y: Any) -> Any:
+    z, one = x[:, :3], x[:1, :1]
+    return [np.pad(each, 7, mode=mode) for each in (z, one) for mode in ("wrap", "symmetric", "reflect")]
+
+
 def counted(x: Any, y: Any) -> Any:
     a, b = np.histogram(x, 4, (-2.0, 2.0))
     c, d = np.histogram(x, bins=[-2.0, 0.0, 0.5, 3.0], weights=y)
     e, f = np.histogram(np.arange(9), 5)
     g, _ = np.histogram(x, 5, density=True)
-    return a, b, c, d, e, f, g, np.histogram_bin_edges(x, 3), np.histogram(x[:0], 3)[0]
+    return a, b, c, d, e, f, g, np.histogram_bin_edges(x, 3), np.histogram(x[:0], 3)[0], np.histogram(x, 9, weights=y > 1)[0]
 
 
 def in_pieces(x: Any, y: Any) -> Any:
@@ -160,13 +178,13 @@ def put_together(x: Any, y: Any) -> Any:
             x + math.gcd(12, 8) + math.isqrt(17), np.gcd(len(x), 10), x * np.euler_gamma, np.broadcast_to(x.sum(), ()))
 
 
-OF_NUMPYS_TYPES = (of_complex_numbers, of_integers, spread, ordered, counted, in_pieces, put_together, in_a_type, running, norms, shifted, taken, chosen)
+OF_NUMPYS_TYPES = (of_complex_numbers, of_integers, spread, ordered, ordered_by_methods, padded_beyond, counted, in_pieces, put_together, in_a_type, running, norms, shifted, taken, chosen)
 
 
 @pytest.mark.slow
 @pytest.mark.slice(5)
 @pytest.mark.parametrize(("function", "given"), [
-    *[(f, (Z,)) for f in (exponentials, roots, of_angles, of_complex_numbers)], *[(f, (X, Y)) for f in (covariances, correlations, powers, parts, solved, correlated, of_matrices, turned, of_two_axes, pooled, stored, in_a_type, running, norms, shifted, taken, chosen, of_integers, spread, ordered, counted, in_pieces, put_together)]],
+    *[(f, (Z,)) for f in (exponentials, roots, of_angles, of_complex_numbers)], *[(f, (X, Y)) for f in (covariances, correlations, powers, parts, solved, correlated, of_matrices, turned, of_two_axes, pooled, stored, in_a_type, running, norms, shifted, taken, chosen, of_integers, spread, ordered, ordered_by_methods, of_singular_values, padded_beyond, counted, in_pieces, put_together)]],
     ids=lambda each: getattr(each, "__name__", ""))
 def test_what_numpy_computes(function: Callable[..., Any], given: tuple[Any, ...], recwarn: pytest.WarningsRecorder) -> None:
     wanted, found = function(*given), caten.op(function, runtime="gcc")(*given)

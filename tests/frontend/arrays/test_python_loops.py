@@ -132,7 +132,7 @@ REFUSED = {
     "for i in range(N):\n    y[i] = x[N]": "E323 2:14 the index N is outside axis 0 of [N]",
     "for i in range(N):\n    y[i] = x[i:i + 3].sum()": "E326 2:14 this needs (<= (+ i 3) N), which is not known to hold in every iteration",
     "for i in range(N):\n    if x[i] > 0:\n        f = lambda v: v\n    else:\n        f = lambda v: 2 * v\n    y[i] = f(x[i])": "E326 2:5 what 'f' is depends on a condition",
-    "for i in range(N):\n    y[i] = np.unique(x)[i]": "E327 2:12 np.unique is not supported yet",
+    "for i in range(N):\n    y[i] = np.unique(x)[i]": "E328 2:12 how many elements np.unique makes is not known",
 }
 
 

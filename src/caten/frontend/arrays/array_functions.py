@@ -487,6 +487,7 @@ NUMPY: dict[str, Function] = dict([
     *[_function(f"bitwise_{fn}.reduce", "array:array axis=0 keepdims:bool=False",
                 lambda b, x, axis, keepdims, fn=fn: array_reductions.reduced(b, fn, x, axis, keepdims))
       for fn in ("and", "or", "xor")],
+    _function("logaddexp.reduce", "array:array axis=0 keepdims:bool=False", array_reductions.logsumexp),
     _function("logical_xor.reduce", "array:array axis=0 keepdims:bool=False",
               lambda b, x, axis, keepdims: array_reductions.reduced(b, "xor", b.array(truth(b, x)), axis, keepdims)),
     *[_function(f"logical_{fn}.reduce", "array:array axis=0 keepdims:bool=False where:operand=True",
@@ -636,10 +637,18 @@ OF_LIBRARY: dict[str, str] = {
                                           "irfftn", "fftshift", "ifftshift")},
     **{f"fft.{name}2": f"{name}n" for name in ("fft", "ifft", "rfft", "irfft")}}
 OPERATOR_METHODS = frozenset(("argsort", "argpartition", "searchsorted"))      # of arrays; the others change them
+# Functions whose results have as many elements as the data say, and what has a known shape instead.
+OF_DATA: dict[str, str] = {
+    "unique": "np.sort(x) puts equal elements side by side, and np.bincount(x, minlength=K) counts the integers "
+              "below K",
+    **dict.fromkeys(("intersect1d", "setdiff1d", "setxor1d", "union1d"),
+                    "np.isin(x, y) says of each element whether the other array has it"),
+    **dict.fromkeys(("nonzero", "flatnonzero", "argwhere"),
+                    "np.argmax(mask) is the first place, and np.count_nonzero(mask) counts them"),
+    **dict.fromkeys(("extract", "compress", "trim_zeros"), "np.where(mask, x, 0) keeps the shape")}
+FILLED_BY_LOOP = "a loop fills an output of a given size: if mask[i]: y[n] = x[i]; n += 1"
 # What numpy has and the values of a body do not yet.
-LATER = frozenset((
-    "sort", "unique",
-    "nonzero", "histogram", "put", "scatter", "random.rand", "random.randn"))
+LATER = frozenset(("sort", *OF_DATA, "histogram", "put", "scatter", "random.rand", "random.randn"))
 # Functions that numpy lacks, and those of the operator table under its own names.
 PLAIN: dict[str, Function] = {
     **{row.name: _elementwise(row.name, row.name)[1] for row in OPERATORS.values()

@@ -11,7 +11,7 @@ from ...loop.affine import canonical
 from ..typing import WEAK_FLOAT, WEAK_INT, Literal, Term, Value, widened
 from .axis_arguments import axes_of, axis_of
 from .builder import Builder
-from .elementwise_functions import apply, converted, scalar, truth
+from .elementwise_functions import apply, choose, converted, scalar, truth
 from .handles import ONE, ZERO, Array, Indices, Operand, product_of, size_term, spelled
 from .numpy_promotion import ON_BOOLS
 from .views import expand_dims, squeeze
@@ -144,10 +144,11 @@ def _count(b: Builder, x: Array, axis: Any) -> Operand:
 
 
 def logsumexp(b: Builder, x: Array, axis: Any, keepdims: bool) -> Operand:
-    """log Σ e^x, with the maximum taken out so that nothing overflows."""
-    top = reduced(b, "max", x, axis, True)
+    """log Σ e^x, with the maximum taken out so that nothing overflows; an infinite maximum is the result."""
+    top, greatest = (reduced(b, "max", x, axis, kept) for kept in (True, False))
     powers = b.array(apply(b, "exp", apply(b, "sub", x, top)))
-    whole = apply(b, "add", apply(b, "log", reduced(b, "add", powers, axis, False)), reduced(b, "max", x, axis, False))
+    whole = apply(b, "add", apply(b, "log", reduced(b, "add", powers, axis, False)), greatest)
+    whole = choose(b, apply(b, "isinf", greatest), greatest, whole)
     return keep(b, b.array(whole), sorted(axes_of(b, axis, x.rank))) if keepdims else whole
 
 
@@ -169,7 +170,7 @@ def norm(b: Builder, x: Array, order: Any, axis: Any, keepdims: bool) -> Operand
         b.fail("E327", f"the norm {order} of a matrix is one of its singular values",
                "np.linalg.svd(x, compute_uv=False) gives them")
     b.fail("E322", f"there is no norm {order!r} along {len(axes)} {'axis' if len(axes) == 1 else 'axes'}",
-           "1 axis: a number; 2 axes: 1, -1, np.inf, -np.inf, 'fro'")
+           "1 axis: a number; 2 axes: 1, -1, 2, -2, np.inf, -np.inf, 'fro', 'nuc'")
 
 
 def _real(b: Builder, x: Array) -> Array:

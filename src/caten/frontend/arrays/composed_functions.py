@@ -23,6 +23,7 @@ from .fourier import FOURIER, Numpy, fitted
 from .handles import ZERO, Array, Operand, dtype_of, is_whole, product_of, shape_of, size_term
 from .histograms import HISTOGRAMS
 from .joining import concatenate, stack
+from .matrix_functions import MATRICES
 from .padding import pad
 from .reshaping import ravel, reshape
 from .selection import select
@@ -121,9 +122,8 @@ def _quantile(name: str, whole: int) -> Callable[..., Operand]:
     """Of one share, or of several along a new first axis. `whole`: what all elements are, 1 or 100."""
     def made(numpy: Numpy, b: Builder, x: Array, q: Any, axis: Any, method: str,
              keepdims: bool) -> Operand:
-        if method not in METHODS:
-            b.fail("E327", f"np.{name} with the method '{method}' is not supported yet",
-                   f"there are {', '.join(METHODS)}")
+        if method != "linear" and method not in METHODS:
+            b.fail("E322", f"np.{name} has no method '{method}'", f"there are linear, {', '.join(METHODS)}")
         if isinstance(q, tuple | list):
             if method == "linear":                         # the shares are an array, of float64
                 x = b.array(converted(b, "f64", x))
@@ -147,22 +147,73 @@ def _of_method(numpy: Numpy, b: Builder, x: Array, q: float, axis: Any, method: 
     ordered = b.array(numpy(b, "sort", _joined(b, x, axes), axis=-1))
     last = canonical(ordered.shape[-1] - 1)
     b.require(last >= ZERO, "E321", "a quantile of no elements")
-    at = apply(b, "mul", Literal(WEAK_FLOAT, b.pos, value=q), converted(b, "f64", size_term(last, b.pos)))
-    sides = {fn: b.array(converted(b, "i64", apply(b, fn, at))) for fn in ("floor", "ceil", "round")}
-    parts = [select(b, ordered, (Ellipsis, sides[fn])) for fn in METHODS[method]]
+    end = converted(b, "f64", size_term(last, b.pos))
+    places, share = METHODS[method](b, q, end)
+    sides = [b.array(converted(b, "i64", apply(b, "clip", place, _number(b, 0.0), end))) for place in places]
+    parts = [select(b, ordered, (Ellipsis, side)) for side in sides]
     made: Operand = parts[0]
-    if len(parts) == 2:                                    # integers in float64, where their sum has room
-        made = apply(b, "div", apply(b, "add", *[floating(b, part) for part in parts]),
-                     Literal(WEAK_FLOAT, b.pos, value=2.0))
+    if share is not None:                                  # integers in float64, where their sum has room
+        made = _between(b, floating(b, parts[0]), floating(b, parts[1]), share)
     greatest = select(b, ordered, (Ellipsis, -1))
     if DTYPES[x.dtype].kind == "float":
         made = choose(b, apply(b, "isnan", greatest), greatest, made)
     return keep(b, b.array(made), axes) if keepdims else made
 
 
-# Methods of quantiles, and the elements that they take: "linear" has its operators.
-METHODS: dict[str, tuple[str, ...]] = {"linear": (), "lower": ("floor",), "higher": ("ceil",), "nearest": ("round",),
-                                       "midpoint": ("floor", "ceil")}
+def _number(b: Builder, value: float) -> Literal:
+    return Literal(WEAK_FLOAT, b.pos, value=value)
+
+
+def _between(b: Builder, low: Operand, high: Operand, share: Operand) -> Operand:
+    """low + share (high - low), from the nearer of the two, so that infinities stay."""
+    share = converted(b, dtype_of(low), share)
+    gap = apply(b, "sub", high, low)
+    rest = apply(b, "sub", _number(b, 1.0), share)
+    near = [apply(b, "add", low, apply(b, "mul", gap, share)), apply(b, "sub", high, apply(b, "mul", gap, rest))]
+    same = apply(b, "eq", low, high)
+    return choose(b, same, low, choose(b, apply(b, "lt", share, _number(b, 0.5)), *near))
+
+
+# Where a method has its elements, as float64, and how far between the first and the second it is (None: the first).
+Places = tuple[list[Operand], Operand | None]
+
+
+def _of_positions(*functions: str) -> Callable[[Builder, float, Operand], Places]:
+    """Of q (n - 1), rounded. `end`: n - 1."""
+    def made(b: Builder, q: float, end: Operand) -> Places:
+        at = apply(b, "mul", _number(b, q), end)
+        return [apply(b, fn, at) for fn in functions], _number(b, 0.5) if len(functions) == 2 else None
+    return made
+
+
+def _of_counts(shift: float, gain: float, rounding: str) -> Callable[[Builder, float, Operand], Places]:
+    """Of n q + shift + gain q - 1 (Hyndman and Fan 1996). `rounding`: up; up, and with the one behind from a whole
+    number; the even one of two at equal distances; or none."""
+    def made(b: Builder, q: float, end: Operand) -> Places:
+        count = apply(b, "add", end, _number(b, 1.0))
+        at = apply(b, "add", apply(b, "mul", _number(b, q), count), _number(b, shift + gain * q - 1))
+        low, high = apply(b, "floor", at), apply(b, "ceil", at)
+        behind = apply(b, "add", low, _number(b, 1.0))
+        match rounding:
+            case "up":
+                return [high], None
+            case "both":
+                return [high, behind], _number(b, 0.5)
+            case "even":
+                is_odd = apply(b, "eq", apply(b, "mod", low, _number(b, 2.0)), _number(b, 1.0))
+                return [choose(b, apply(b, "and", apply(b, "eq", low, at), is_odd), low, behind)], None
+        return [low, behind], apply(b, "sub", at, low)
+    return made
+
+
+# "linear" has its operators.
+METHODS: dict[str, Callable[[Builder, float, Operand], Places]] = {
+    "lower": _of_positions("floor"), "higher": _of_positions("ceil"),
+    "nearest": _of_positions("round"), "midpoint": _of_positions("floor", "ceil"),
+    "inverted_cdf": _of_counts(0, 0, "up"), "averaged_inverted_cdf": _of_counts(0, 0, "both"),
+    "closest_observation": _of_counts(-0.5, 0, "even"), "interpolated_inverted_cdf": _of_counts(0, 0, "none"),
+    "hazen": _of_counts(0.5, 0, "none"), "weibull": _of_counts(0, 1, "none"),
+    "median_unbiased": _of_counts(1 / 3, 1 / 3, "none"), "normal_unbiased": _of_counts(3 / 8, 1 / 4, "none")}
 QUANTILES = {"quantile": "quantile", "percentile": "quantile", "nanquantile": "nanquantile",
              "nanpercentile": "nanquantile"}
 
@@ -418,5 +469,5 @@ COMPOSED: dict[str, tuple[str, Callable[..., Any]]] = {
     "bartlett": ("M:extent", _bartlett),
     "pad": ("array:array pad_width mode:text='constant' constant_values=0 end_values=0 stat_length=None "
             "reflect_type:text='even'", pad),
-    **COVARIANCES, **DIFFERENCES, **FOURIER, **HISTOGRAMS, **SPACED,
+    **COVARIANCES, **DIFFERENCES, **FOURIER, **HISTOGRAMS, **MATRICES, **SPACED,
 }

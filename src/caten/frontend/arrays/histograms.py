@@ -12,7 +12,7 @@ from ..typing import WEAK_FLOAT, Literal
 from .argument_binding import as_array, as_extent
 from .array_reductions import reduced
 from .builder import Builder
-from .elementwise_functions import apply, choose, converted, number_as, term_of
+from .elementwise_functions import apply, choose, converted, number_as, term_of, truth
 from .fourier import Numpy
 from .handles import ZERO, Array, Operand, shape_of, size_term, spelled
 from .reshaping import ravel
@@ -23,8 +23,9 @@ def histogram(numpy: Numpy, b: Builder, x: Array, bins: Any, limits: Any, densit
               weights: Array | None) -> tuple[Operand, Operand]:
     """How many elements, or the sum of their weights, are between neighbouring edges, the last of which belongs to the
     last bin; and the edges. `density`: divided by the sum and by the widths."""
+    are_bools = weights is not None and weights.dtype == "bool"
     if weights is not None:
-        if weights.dtype == "bool":
+        if are_bools:
             weights = b.array(converted(b, "i64", weights))
         b.same_shape(weights.shape, x.shape, "the array whose elements have weights")
         weights = ravel(b, weights)
@@ -35,6 +36,8 @@ def histogram(numpy: Numpy, b: Builder, x: Array, bins: Any, limits: Any, densit
     at = b.array(numpy(b, "searchsorted", converted(b, x.dtype, edges), x, side="right"))
     inside = b.array(apply(b, "and", apply(b, "ge", x, first), apply(b, "le", x, last)))
     made = _counted(b, at, inside, canonical(edges.shape[0] - 1), weights)
+    if are_bools:                                        # is a weight true?
+        made = b.array(truth(b, made))
     if not density:
         return made, edges
     widths = apply(b, "sub", select(b, edges, slice(1, None)), select(b, edges, slice(None, -1)))

@@ -184,7 +184,8 @@ def repeat(b: Builder, x: Array, times: Any, axis: Any) -> Array:
     if any(each is None for each in known):
         if isinstance(times, Array | Term):
             b.fail("E328", "how many elements np.repeat makes is not known before the call where an array says how "
-                   "often each is repeated", "write a number, or a list of numbers")
+                   "often each is repeated", "write a number, or a list of numbers; an output of T elements is "
+                   "x[np.searchsorted(np.cumsum(repeats), np.arange(T), side='right')]")
         b.fail("E322", "how often np.repeat repeats is a number, arithmetic over sizes, or a list of numbers")
     extents = [each for each in known if each is not None]
     for each in extents:

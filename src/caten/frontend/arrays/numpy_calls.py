@@ -79,6 +79,8 @@ def call_numpy(b: Builder, callee: NumpyOperator, args: Sequence[Any], keywords:
     made = call_composite(b, operator, arrays, bound.attributes)
     if callee.path == "linalg.svd" and bound.attributes.get("compute_uv") is False:
         return made[1]
+    if callee.path == "linalg.qr" and bound.attributes.get("mode") == "r":
+        return made[1]
     if are_bools:
         made = b.array(truth(b, made))
     return made if mode is None else _overlapping(b, made, arrays, mode, callee.path)

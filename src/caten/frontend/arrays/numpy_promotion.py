@@ -12,7 +12,7 @@ from functools import cache
 from ...core.dtypes import DTYPES, computed, is_complex, is_float
 from ...core.expr import Const, Expr, Op, Var
 from ...tensor.values import Read
-from ..typing import WEAK_FLOAT, WEAK_INT, Term, Typing, Value, narrowed
+from ..typing import WEAK_FLOAT, WEAK_INT, Literal, Term, Typing, Value, narrowed
 
 ON_BOOLS = {"max": "or", "min": "and", "add": "or", "mul": "and"}           # True is the greater
 NOT_ON_BOOLS = {"sub": "of two bools, x ^ y says whether they differ", "neg": "of a bool, ~x is the opposite"}
@@ -51,13 +51,20 @@ class NumpyTyping(Typing):
         the conversion unsafe, from floats to integers."""
         if is_same_kind(term.kind, dtype):
             return narrowed(self.default(term), dtype)
-        return self.settle(term, dtype, what)
+        return self.settle(as_truth(term, dtype), dtype, what)
 
     def stored_wide(self, term: Term, dtype: str, what: str) -> Expr:
         """`stored`, but a 16-bit float stays in float32 without intermediate rounding."""
         if term.kind != dtype and is_same_kind(term.kind, dtype):
             return narrowed(self.default(term), computed(dtype))
-        return self.settle_wide(term, dtype, what)
+        return self.settle_wide(as_truth(term, dtype), dtype, what)
+
+
+def as_truth(term: Term, dtype: str) -> Term:
+    """0 and 1, written where a bool is stored, are False and True."""
+    if dtype == "bool" and isinstance(term, Literal) and term.value in (0, 1):
+        return Value("bool", term.pos, expr=Const(bool(term.value), "bool"))
+    return term
 
 
 def is_number_of_python(term: Term, counts: Container[str] = ()) -> bool:

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...core.dtypes import DTYPES, is_complex
-from ...core.expr import Cast, Const, Expr, index
+from ...core.expr import Cast, Expr, Op, index
 from ...loop.affine import canonical
-from ..typing import WEAK_INT, Literal, Value
+from ..typing import WEAK_INT, Literal
 from .argument_binding import as_extent
 from .array_reductions import mean, reduced
 from .builder import Builder
@@ -15,6 +15,7 @@ from .elementwise_functions import apply, converted, term_of
 from .fourier import Numpy
 from .handles import ONE, ZERO, Array, Indices, Operand, dtype_of, is_whole, shape_of, size_term, spelled
 from .joining import concatenate
+from .numpy_promotion import as_truth
 from .selection import pieces, select
 from .views import flip
 
@@ -95,8 +96,8 @@ def with_constants(b: Builder, x: Array, widths: Widths, values: Sequence[tuple[
 
 def _filler(b: Builder, x: Array, value: Operand) -> Expr:
     """A constant in the type of the elements."""
-    if x.dtype == "bool" and isinstance(value, Literal) and value.value in (0, 1):
-        value = Value("bool", b.pos, expr=Const(bool(value.value), "bool"))       # as in NumPy
+    if not isinstance(value, Array):
+        value = as_truth(value, x.dtype)
     given = dtype_of(value)
     if x.dtype != "bool" and DTYPES[x.dtype].kind in ("int", "uint") and given != WEAK_INT and given != x.dtype:
         return b.typing.default(b.term(converted(b, x.dtype, value), ()))         # without the fraction, as in NumPy
@@ -105,8 +106,8 @@ def _filler(b: Builder, x: Array, value: Operand) -> Expr:
 
 def with_elements(b: Builder, x: Array, widths: Widths, mode: str) -> Array:
     """`edge`: the outermost elements; `wrap`: those of the other end; `reflect` and `symmetric`: mirrored, without and
-    with the outermost one. At most one length of the axis is added on each side."""
-    _long_enough(b, x, widths, mode)
+    with the outermost one. A width beyond one length of the axis goes on in the same way, by a remainder."""
+    _long_enough(b, x, widths, "edge")
     whole = [canonical(before + extent + after) for (before, after), extent in zip(widths, x.shape, strict=True)]
     mirrored = {"symmetric": 1, "reflect": 0}.get(mode)
 
@@ -121,6 +122,10 @@ def with_elements(b: Builder, x: Array, widths: Widths, mode: str) -> Array:
                 low, high = ZERO, extent - 1
             else:
                 low, high = here - before + extent, here - before - extent
+            if mode != "edge" and not b.sizes.proves(_least(before, mode) <= extent):
+                low = _periodic(here - before, extent, mirrored)
+            if mode != "edge" and not b.sizes.proves(_least(after, mode) <= extent):
+                high = _periodic(here - before, extent, mirrored)
             parts = [(low, before)] if before is not ZERO else []
             parts.append((here - before, canonical(before + extent)))
             parts += [(high, whole[n])] if after is not ZERO else []
@@ -128,6 +133,21 @@ def with_elements(b: Builder, x: Array, widths: Widths, mode: str) -> Array:
         return along(0, ())
 
     return b.compute(whole, element)
+
+
+def _least(width: Expr, mode: str) -> Expr:
+    """The extent of which a width adds at most one length."""
+    return canonical(width + 1) if mode == "reflect" else width
+
+
+def _periodic(at: Expr, extent: Expr, mirrored: int | None) -> Expr:
+    """Which element stands at a place, counted from the first element, perhaps below 0: the elements, or these and
+    their mirror image, are repeated."""
+    if mirrored is None:
+        return Op("mod", (at, extent))
+    last = canonical(extent * 2 - 2 + mirrored)              # and the first are images of each other
+    place = Op("mod", (at, canonical(Op("max", (canonical(last + mirrored), ONE)))))
+    return Op("where", (Op("lt", (place, extent)), place, canonical(last - place)))
 
 
 def _long_enough(b: Builder, x: Array, widths: Widths, mode: str) -> None:

@@ -20,9 +20,11 @@ from .argument_binding import TYPE_WORDS, ElementType, Function, as_array, call,
 from .array_functions import (
     ATTRIBUTES,
     CONSTANTS,
+    FILLED_BY_LOOP,
     LATER,
     METHODS,
     NUMPY,
+    OF_DATA,
     OF_LIBRARY,
     OPERATOR_METHODS,
     PIECEWISE,
@@ -188,8 +190,10 @@ class PythonExpressions:
             return owner.itemsize if node.attr == "itemsize" else owner.kind if node.attr == "kind" else owner.name
         if isinstance(owner, TypeLimits) and node.attr in owner.numbers:
             return owner.numbers[node.attr]
-        if isinstance(owner, Function) and (name := f"{owner.name}.{node.attr}".removeprefix("np.")) in NUMPY:
-            return NUMPY[name]
+        if isinstance(owner, Function | NumpyOperator):
+            path = owner.name.removeprefix("np.") if isinstance(owner, Function) else owner.path
+            if (name := f"{path}.{node.attr}") in NUMPY:
+                return NUMPY[name]
         if isinstance(owner, list) and node.attr in ("append", "extend"):
             return getattr(owner, node.attr)
         if isinstance(owner, dict) and node.attr in ("keys", "values", "items"):
@@ -235,11 +239,11 @@ class PythonExpressions:
                 return MATH[name]
             names = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "pow": "power"}
             name = names.get(name, name)
-        if name in NUMPY:
-            return NUMPY[name]
         if module.prefix != "math" and name in COMPOSED:
             signature, make = COMPOSED[name]
             return Function(f"np.{name}", signature, partial(make, self.numpy))
+        if name in NUMPY:
+            return NUMPY[name]
         if name in CONSTANTS:
             return CONSTANTS[name]
         if name in SUBSCRIPTED:
@@ -268,7 +272,10 @@ class PythonExpressions:
         return call_numpy(b, function, args, keywords)
 
     def later(self, node: ast.AST, name: str) -> NoReturn:
-        """E327."""
+        """E327; E328 for a result whose length depends on data."""
+        if (known := OF_DATA.get(name.removeprefix("np."))) is not None:
+            self.fail(node, "E328", f"how many elements {name} makes is not known before the call",
+                      f"{known}; {FILLED_BY_LOOP}")
         own, hint = name.rpartition(".")[2], "loops over elements can compute it"
         if name in OF_LIBRARY:
             hint = f"write np.{name}(…)"
