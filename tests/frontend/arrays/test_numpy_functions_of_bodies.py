@@ -80,6 +80,13 @@ def stored(x: Any, y: Any) -> Any:
     return result @ y
 
 
+def stored_in_bools(x: Any, y: Any) -> Any:
+    mask = x > 0
+    mask[y > 1] = 0
+    mask[0] = 1
+    return mask
+
+
 def in_a_type(x: Any, y: Any) -> Any:
     i = np.arange(7) - 3
     return (np.add(x, y, dtype=np.float64), np.exp(x, dtype="float64"), np.divide(i, 3, dtype=np.float32), np.multiply(i, 50, dtype=np.int8), np.square(i, dtype=np.float32),
@@ -184,7 +191,7 @@ OF_NUMPYS_TYPES = (of_complex_numbers, of_integers, spread, ordered, ordered_by_
 @pytest.mark.slow
 @pytest.mark.slice(5)
 @pytest.mark.parametrize(("function", "given"), [
-    *[(f, (Z,)) for f in (exponentials, roots, of_angles, of_complex_numbers)], *[(f, (X, Y)) for f in (covariances, correlations, powers, parts, solved, correlated, of_matrices, turned, of_two_axes, pooled, stored, in_a_type, running, norms, shifted, taken, chosen, of_integers, spread, ordered, ordered_by_methods, of_singular_values, padded_beyond, counted, in_pieces, put_together)]],
+    *[(f, (Z,)) for f in (exponentials, roots, of_angles, of_complex_numbers)], *[(f, (X, Y)) for f in (covariances, correlations, powers, parts, solved, correlated, of_matrices, turned, of_two_axes, pooled, stored, in_a_type, running, norms, shifted, taken, chosen, of_integers, spread, ordered, ordered_by_methods, of_singular_values, padded_beyond, stored_in_bools, counted, in_pieces, put_together)]],
     ids=lambda each: getattr(each, "__name__", ""))
 def test_what_numpy_computes(function: Callable[..., Any], given: tuple[Any, ...], recwarn: pytest.WarningsRecorder) -> None:
     wanted, found = function(*given), caten.op(function, runtime="gcc")(*given)
