@@ -181,7 +181,7 @@ def in_pieces(x: Any, y: Any) -> Any:
 
 def put_together(x: Any, y: Any) -> Any:
     q, r = divmod(x, 0.7)
-    return (np.concatenate(x), np.concatenate(x[None], axis=1), np.stack(x.T, axis=1), np.concatenate([x, y], dtype=np.float64), np.unstack(x[:2, :], axis=0)[1], np.atleast_3d(x), np.rollaxis(x[None], 2), q, r,
+    return (np.concatenate(x), np.concatenate(x[None], axis=1), np.stack(x.T, axis=1), np.concatenate([x, y], dtype=np.float64), np.unstack(np.stack([x, y]), axis=0)[1], np.atleast_3d(x), np.rollaxis(x[None], 2), q, r,
             x + math.gcd(12, 8) + math.isqrt(17), np.gcd(len(x), 10), x * np.euler_gamma, np.broadcast_to(x.sum(), ()))
 
 
