@@ -63,6 +63,7 @@ FIRST_READER = Rule("a value is computed once, in the kernel of the reader that 
 COMPARES = Rule("an operand of a contraction that compares elements or axes is computed before it")
 SEVERAL_ARRAYS = Rule("an operand of a contraction that reads several arrays of full rank is computed before it")
 BORDER = Rule("an operand of a contraction that has a border around shifted elements is computed before it")
+PARTS = Rule("an operand of a contraction that is a part of complex numbers is computed before it")
 SEVERAL_READERS = Rule("a map with several readers that reads several arrays of full rank is computed once")
 OF_REDUCTION = Rule("an operand of a contraction that reads a reduction is computed before it")
 ONE_VALUE = Rule("a value without axes has no outer loop to share")

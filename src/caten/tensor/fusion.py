@@ -140,6 +140,8 @@ def why_stored(value: Compute, uses: Sequence[tuple[Value, Read]], values: Mappi
         return why.SEVERAL_ARRAYS
     if packed and chooses_between_elements(value):
         return why.BORDER
+    if packed and isinstance(value.expr, Op) and value.expr.fn in ("real", "imag"):
+        return why.PARTS
     if each == 0:
         return None
     sources = [values[r.buffer] for r in reads if r.buffer in values]

@@ -1,0 +1,71 @@
+"""Products of complex matrices are products of their real and imaginary parts."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from caten.core.program import resolve
+from caten.core.text import read
+from caten.loop import verifier
+from caten.semantics import interpret
+from caten.tensor.before_fusion import ready_for_fusion
+from caten.tensor.blocks_of_rows import BLOCKS
+from caten.tensor.boundaries import PARTS
+from caten.tensor.fusion import boundaries_of, is_contraction
+from caten.tensor.lower import lower
+from caten.tensor.values import TensorProgram
+
+TARGET = '(opt 2) (target "clang" (machine x86_64_v3 32 16 (32768 524288) true () false true))'
+A, B = "(read a i p)", "(read b p j)"
+
+
+def program(factors: str, sizes: str = "M N K", facts: str = TARGET, over: str = "") -> TensorProgram:
+    m, n, k = sizes.split()
+    over = over or f"((p {k}))"
+    return resolve(read(
+        f"(tensor T (size M) (size N) (size K) {facts} (buffer a c64 ({m} {k}) (0 1) in) (buffer b c64 ({k} {n}) (0 1) in) "
+        f"(buffer r f32 ({k} {n}) (0 1) in) (buffer y c64 ({m} {n}) (0 1) out) "
+        f"(define v0 (reduce c64 ((i {m}) (j {n})) {over} add true (* {factors}))) (output y v0))")[0])
+
+
+def real_products(made: TensorProgram) -> int:
+    """The number of products of real matrices; there are no others."""
+    found = [d.value for d in ready_for_fusion(made).definitions if is_contraction(d.value)]
+    assert {value.type for value in found} == {"f32"}
+    return len(found)
+
+
+@pytest.mark.parametrize(("factors", "count"), [
+    (f"{A} {B}", 4), (f"(conj {A}) {B}", 4), (f"(conj {A}) (conj {B})", 4), (f"{A} (cast c64 (read r p j))", 2), (f"(cast c64 (read r p j)) {A}", 2)])
+def test_products_are_real_ones(factors: str, count: int) -> None:
+    made = program(factors)
+    assert real_products(made) == count
+    assert {b.why for b in boundaries_of(ready_for_fusion(made)) if b.why is PARTS}
+    rng = np.random.default_rng(0)
+    a, b, r = rng.integers(-4, 5, (2, 7, 5)), rng.integers(-4, 5, (2, 5, 6)), rng.integers(-4, 5, (5, 6)).astype("f4")
+    given = {"M": 7, "N": 6, "K": 5, "a": (a[0] + 1j * a[1]).astype("c8"), "b": (b[0] + 1j * b[1]).astype("c8"), "r": r}
+    results = []
+    loops = lower(made, BLOCKS)
+    verifier.verify(loops)
+    for node in (made, loops):
+        own = {**given, "y": np.zeros((7, 6), "c8")}
+        interpret.run(node, own)
+        results.append(own["y"])
+    assert np.array_equal(*results)
+
+
+@pytest.mark.parametrize("made", [
+    program(f"{A} {B}", sizes="4 4 4"),                                                       # few products
+    program(f"{A} {B}", facts=f"{TARGET} (in-order)"),
+    program(f"(exp {A}) {B}"),                                                                # no element of an array
+    program("(read a i p) (read b p p)", sizes="M M M", over="((p M))")], ids=["few", "in order", "a function", "no product of matrices"])
+def test_other_sums_stay(made: TensorProgram) -> None:
+    assert {d.value.type for d in ready_for_fusion(made).definitions if d.name == "v0"} == {"c64"}
+    assert not [d for d in ready_for_fusion(made).definitions if d.value.type == "f32"]
+
+
+def test_the_parts_of_an_array_are_defined_once() -> None:
+    text = str(program(f"{A} {B}")).replace("(output y v0)", "(define v1 (reduce c64 ((i M) (j N)) ((p K)) add true (* (conj (read a i p)) (read b p j))))"
+                                            " (define v2 (compute c64 ((i M) (j N)) (+ (read v0 i j) (read v1 i j)))) (output y v2)")
+    made = ready_for_fusion(resolve(read(text)[0]))
+    assert [d.name for d in made.definitions if d.name.endswith(("_real", "_imag"))] == ["a_real", "a_imag", "b_real", "b_imag"]
