@@ -1,6 +1,7 @@
 """What a body in Python returns: element types and shapes."""
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from .arrays.loop_bodies import read_until_stable
 from .arrays.python_source import PythonSource
 from .arrays.python_statements import PythonStatements
 from .arrays.size_facts import SizeFacts
-from .arrays.whole_arrays import typing_of
+from .arrays.whole_arrays import decimals, typing_of
 from .composite import Composite, parameters
 
 Types = tuple[tuple[str, tuple[Expr, ...]], ...]
@@ -28,28 +29,38 @@ Returned = tuple[Any, ...] | None
 
 def returned_types(composite: Composite, composites: Composites) -> Types:
     """The element type and the shape of each value that the body of a composite returns. Its outputs that are no inputs
-    are not looked at. Raises CatenError with what is wrong with the body."""
+    are not looked at: what it returns takes their place, also where the type of decimals is that of the signature.
+    Raises CatenError with what is wrong with the body."""
     inputs = tuple([t for t in composite.tensors if t.name in composite.inputs])
     known = replace(composite, tensors=inputs, outputs=tuple([n for n in composite.outputs if n in composite.inputs]))
+    params, found = parameters(known), _returned(known, composites, ())
+    results = [dtype for dtype, _ in found]
+    if decimals(params, results) == decimals(params):
+        return found
+    return _returned(known, composites, results)
+
+
+def _returned(known: Composite, composites: Composites, results: Collection[str]) -> Types:
+    """What is returned if the results have these types, as far as the type of decimals depends on them."""
     try:
         try:
-            return _types(*_whole(known, composites))
+            return _types(*_whole(known, composites, results))
         except NeedsLoops:
-            if composite.lang == "lisp":
+            if known.lang == "lisp":
                 raise error("E229", "loops over elements return nothing whose shape could be that of an output",
-                            composite.where(0), hint="declare the shapes of the outputs") from None
-            body, returned = read_until_stable(known, composites, PythonStatements.run)
+                            known.where(0), hint="declare the shapes of the outputs") from None
+            body, returned = read_until_stable(known, composites, PythonStatements.run, results)
             return _types(body.expressions.builder.at(body.end), returned)
     except RecursionError:
-        raise error("E239", "the expressions of this body nest too deeply", composite.where(0),
+        raise error("E239", "the expressions of this body nest too deeply", known.where(0),
                     hint="keep a part of one in a variable") from None
 
 
-def _whole(composite: Composite, composites: Composites) -> tuple[Builder, Returned]:
+def _whole(composite: Composite, composites: Composites, results: Collection[str]) -> tuple[Builder, Returned]:
     """What a body over whole arrays returns."""
     params = parameters(composite)
     builder = Builder(ValueTable(TensorProgram(composite.name, params)),
-                      typing_of(composite.lang, composite.where, params), SizeFacts(params),
+                      typing_of(composite.lang, composite.where, params, results), SizeFacts(params),
                       lambda message, pos: 0, {}, {}, composite.lang)
     scope = ArrayScope(params, composite.outputs, composites, composite.attributes)
     body: PythonStatements | LispArrays

@@ -194,13 +194,48 @@ OF_NUMPYS_TYPES = (of_complex_numbers, of_integers, spread, ordered, ordered_by_
     *[(f, (Z,)) for f in (exponentials, roots, of_angles, of_complex_numbers)], *[(f, (X, Y)) for f in (covariances, correlations, powers, parts, solved, correlated, of_matrices, turned, of_two_axes, pooled, stored, in_a_type, running, norms, shifted, taken, chosen, of_integers, spread, ordered, ordered_by_methods, of_singular_values, padded_beyond, stored_in_bools, counted, in_pieces, put_together)]],
     ids=lambda each: getattr(each, "__name__", ""))
 def test_what_numpy_computes(function: Callable[..., Any], given: tuple[Any, ...], recwarn: pytest.WarningsRecorder) -> None:
-    wanted, found = function(*given), caten.op(function, runtime="gcc")(*given)
-    for a, b in zip(found if isinstance(found, tuple) else (found,), wanted if isinstance(wanted, tuple) else (wanted,), strict=True):
+    wanted = function(*given)
+    recwarn.clear()                                # NumPy warns of divisions by 0
+    found = caten.op(function, runtime="gcc")(*given)
+    for a, b in zip(found if isinstance(found, tuple) else (found,), wanted if isinstance(wanted, tuple | list) else (wanted,), strict=True):
         assert np.shape(a) == np.shape(b)
         if function in OF_NUMPYS_TYPES:
             assert np.asarray(a).dtype == np.asarray(b).dtype
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
     assert not recwarn.list
+
+
+def beside_cuts(z: Any) -> Any:
+    return np.sqrt(z), np.arcsinh(z), np.arcsin(z), np.arctan(z), np.arctanh(z), np.arccos(z), np.arccosh(z)
+
+
+def test_the_sign_of_a_zero_says_which_side_of_a_branch_cut_is_meant() -> None:
+    z = np.array([complex(*place) for a in (0.0, -0.0) for b in (2, -2, 0.5, -0.5) for place in ((a, b), (b, a))], np.complex64)
+    for found, wanted in zip(caten.op(beside_cuts, runtime="numpy")(z), beside_cuts(z), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+        assert np.signbit(found.imag).tolist() == np.signbit(wanted.imag).tolist()
+
+
+def mirrored_beyond(x: Any) -> Any:
+    return np.pad(x[:, :3], 7, mode="reflect"), np.pad(x, 7, mode="reflect"), np.pad(x[1:, ::2], 9, mode="symmetric")
+
+
+@pytest.mark.parametrize("shape", [(2, 1), (5, 7), (9, 2)])
+def test_what_is_mirrored_more_than_once_is_seen_to_be_inside(shape: tuple[int, int], recwarn: pytest.WarningsRecorder) -> None:
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    for found, wanted in zip(caten.op(mirrored_beyond, runtime="numpy")(x), mirrored_beyond(x), strict=True):
+        assert found.tolist() == wanted.tolist()
+    assert not recwarn.list
+
+
+def of_two_types(x: Any) -> Any:
+    return np.array([0.1, 0.5]), x.astype(np.float64), x
+
+
+def test_decimals_have_the_type_that_the_results_make_of_the_signature() -> None:
+    found = caten.op(of_two_types, runtime="numpy")(X)
+    assert [a.dtype for a in found] == [np.float64, np.float64, np.float32]
+    assert found[0].tolist() == [0.1, 0.5]
 
 
 def transformed(x: Any, z: Any) -> Any:

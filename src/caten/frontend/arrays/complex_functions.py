@@ -1,6 +1,6 @@
 """Functions of complex numbers by functions of their parts, where the table of operators has only those of floats. For
-an infinite part a result may be NaN where C's functions have a limit, and -0 counts as 0 beside a branch cut. Two
-complex numbers are ordered as in NumPy."""
+an infinite part a result may be NaN where C's functions have a limit. On a branch cut the sign of a zero says which
+side is meant, as in C. Two complex numbers are ordered as in NumPy."""
 from __future__ import annotations
 
 import math
@@ -32,7 +32,14 @@ def sqrt(f: Apply, number: Number, z: Any) -> Any:
     small = f("where", f("eq", large, zero), zero, f("div", f("abs", y), f("mul", number(2.0), large)))
     right = f("ge", x, zero)
     imaginary = f("where", right, small, large)
-    return f("complex", f("where", right, large, small), f("where", f("lt", y, zero), f("neg", imaginary), imaginary))
+    return f("complex", f("where", right, large, small),
+             f("where", _is_minus(f, number, y), f("neg", imaginary), imaginary))
+
+
+def _is_minus(f: Apply, number: Number, y: Any) -> Any:
+    """Is the sign of a number a minus, also that of -0? 1 / -0 is -inf."""
+    zero = number(0.0)
+    return f("or", f("lt", y, zero), f("and", f("eq", y, zero), f("lt", f("div", number(1.0), y), zero)))
 
 
 def sin(f: Apply, number: Number, z: Any) -> Any:

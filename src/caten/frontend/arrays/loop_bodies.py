@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NoReturn, TypeVar
 
 from ...core.node import Node
@@ -33,16 +33,17 @@ def evaluate_loops(composite: Composite, composites: Composites) -> Lowered:
 
 
 def read_until_stable(composite: Composite, composites: Composites,
-                      run: Callable[[PythonLoops], T]) -> tuple[PythonLoops, T]:
+                      run: Callable[[PythonLoops], T], results: Collection[str] = ()) -> tuple[PythonLoops, T]:
     """A body that was read, and what `run` returned. The type of a variable is the join of all its assignments, and it
-    is never negative if none of them makes it so: the body is read again until nothing changes (a fixpoint)."""
+    is never negative if none of them makes it so: the body is read again until nothing changes (a fixpoint).
+    `results`: the types of what it returns, if they are no outputs yet."""
     kinds: dict[tuple[int, str], str] = {}
     negative: set[tuple[int, str]] = set()
     source = PythonSource(composite.code, composite.where)
     try:
         for _ in range(MAX_READINGS):
             before = dict(kinds), set(negative)
-            body = _body(composite, composites, source, kinds, negative)
+            body = _body(composite, composites, source, kinds, negative, results)
             made = run(body)
             if before == (kinds, negative):
                 return body, made
@@ -57,13 +58,13 @@ def read_until_stable(composite: Composite, composites: Composites,
 
 
 def _body(composite: Composite, composites: Composites, source: PythonSource,
-          kinds: dict[tuple[int, str], str], negative: set[tuple[int, str]]) -> PythonLoops:
+          kinds: dict[tuple[int, str], str], negative: set[tuple[int, str]], results: Collection[str]) -> PythonLoops:
     """A body that is to be read, with what is known of its variables so far."""
     params = parameters(composite)
     table = ValueTable(TensorProgram(composite.name, params))
     written = {n.id for s in source.body for n in ast.walk(s) if isinstance(n, ast.Name)}
     table.axis_names = AxisNames({*table.names.taken, *written})         # formulas have variables of loops, too
-    typing = typing_of("python", composite.where, params)
+    typing = typing_of("python", composite.where, params, results)
     builder = Builder(table, typing, LoopFacts(params), lambda message, pos: 0, {}, {}, "python")
     scope = ArrayScope(params, composite.outputs, composites, composite.attributes)
     return PythonLoops(builder, source, scope, params, kinds, negative)

@@ -147,7 +147,8 @@ def _periodic(at: Expr, extent: Expr, mirrored: int | None) -> Expr:
         return Op("mod", (at, extent))
     last = canonical(extent * 2 - 2 + mirrored)              # and the first are images of each other
     place = Op("mod", (at, canonical(Op("max", (canonical(last + mirrored), ONE)))))
-    return Op("where", (Op("lt", (place, extent)), place, canonical(last - place)))
+    nearer = Op("min", (place, canonical(last - place)))
+    return Op("max", (Op("min", (nearer, canonical(extent - 1))), ZERO))       # as it is, and seen to be an element
 
 
 def _long_enough(b: Builder, x: Array, widths: Widths, mode: str) -> None:

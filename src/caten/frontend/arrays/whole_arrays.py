@@ -5,7 +5,7 @@
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from ...core.dtypes import is_float
@@ -31,11 +31,12 @@ from .wording import PythonWording
 MAX_NESTED = 400
 
 
-def typing_of(lang: str, place: Callable[[int], Place], params: Sequence[Node]) -> Typing:
-    """The typing rules of a body in a language."""
+def typing_of(lang: str, place: Callable[[int], Place], params: Sequence[Node],
+              results: Collection[str] = ()) -> Typing:
+    """The typing rules of a body in a language. `results`: see `decimals`."""
     if lang == "python":
-        return NumpyTyping(place, decimals(params), PythonWording())
-    return Typing(place, decimals(params), Wording())
+        return NumpyTyping(place, decimals(params, results), PythonWording())
+    return Typing(place, decimals(params, results), Wording())
 
 
 @frozen
@@ -82,8 +83,10 @@ def evaluate(params: Sequence[Node], outputs: Sequence[str], code: str, lang: st
     return Evaluated(definitions, found, tuple(conditions), tuple(positions), tuple(variables))
 
 
-def decimals(params: Sequence[Node]) -> str:
-    """The type of decimals that meet nothing else: the floating-point type of the signature."""
+def decimals(params: Sequence[Node], results: Collection[str] = ()) -> str:
+    """The type of decimals that meet nothing else: the floating-point type of the signature. `results`: the types of
+    outputs that are no parameters yet."""
     kinds = {p.type for p in params if isinstance(p, Buffer | Scalar) and is_float(p.type)}
+    kinds |= {dtype for dtype in results if is_float(dtype)}
     return kinds.pop() if len(kinds) == 1 else "f64"
 
