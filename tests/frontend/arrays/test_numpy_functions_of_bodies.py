@@ -228,6 +228,19 @@ def test_what_is_mirrored_more_than_once_is_seen_to_be_inside(shape: tuple[int, 
     assert not recwarn.list
 
 
+def outermost(z: Any, i: Any) -> Any:
+    return (np.quantile(z, 1), np.quantile(z, 1.0), np.quantile(z, [0, 1], axis=1), np.quantile(z, [0.0, 1], axis=1), np.percentile(z, 100), np.quantile(i, 1), np.quantile(i, 1.0),
+            np.quantile(z, 1, method="hazen"), np.quantile(z, 1, method="higher"))
+
+
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+def test_a_whole_share_is_an_element_and_there_is_nothing_between_infinities() -> None:
+    given = np.where(X > 1, np.inf, X).astype(np.float32), np.arange(5)
+    for found, wanted in zip(caten.op(outermost, runtime="numpy")(*given), outermost(*given), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+        assert found.dtype == wanted.dtype
+
+
 def of_two_types(x: Any) -> Any:
     return np.array([0.1, 0.5]), x.astype(np.float64), x
 

@@ -124,9 +124,12 @@ def _quantile(name: str, whole: int) -> Callable[..., Operand]:
              keepdims: bool) -> Operand:
         if method != "linear" and method not in METHODS:
             b.fail("E322", f"np.{name} has no method '{method}'", f"there are linear, {', '.join(METHODS)}")
+        if name == "quantile" and method == "linear" and _are_whole(q):        # the least or the greatest element
+            method = "lower"
         if isinstance(q, tuple | list):
             if method == "linear":                         # the shares are an array, of float64
                 x = b.array(converted(b, "f64", x))
+                q = [float(each) if isinstance(each, int) else each for each in q]
             return stack(b, [b.array(made(numpy, b, x, each, axis, method, keepdims)) for each in q])
         if not isinstance(q, int | float) or isinstance(q, bool):
             b.fail("E327", f"the shares of np.{name} are numbers that are known when the body is compiled",
@@ -139,6 +142,11 @@ def _quantile(name: str, whole: int) -> Callable[..., Operand]:
             return _of_method(numpy, b, x, q / whole, axis, method, keepdims)
         return _along_one(QUANTILES[name])(numpy, b, x, axis, keepdims, q=float(q) / whole)
     return made
+
+
+def _are_whole(q: Any) -> bool:
+    """Is a share an integer, or is each of several?"""
+    return all(isinstance(each, int) for each in q) if isinstance(q, tuple | list) else isinstance(q, int)
 
 
 def _of_method(numpy: Numpy, b: Builder, x: Array, q: float, axis: Any, method: str, keepdims: bool) -> Operand:
@@ -165,13 +173,12 @@ def _number(b: Builder, value: float) -> Literal:
 
 
 def _between(b: Builder, low: Operand, high: Operand, share: Operand) -> Operand:
-    """low + share (high - low), from the nearer of the two, so that infinities stay."""
+    """low + share (high - low), from the nearer of the two; as in NumPy NaN between equal infinities."""
     share = converted(b, dtype_of(low), share)
     gap = apply(b, "sub", high, low)
     rest = apply(b, "sub", _number(b, 1.0), share)
     near = [apply(b, "add", low, apply(b, "mul", gap, share)), apply(b, "sub", high, apply(b, "mul", gap, rest))]
-    same = apply(b, "eq", low, high)
-    return choose(b, same, low, choose(b, apply(b, "lt", share, _number(b, 0.5)), *near))
+    return choose(b, apply(b, "lt", share, _number(b, 0.5)), *near)
 
 
 # Where a method has its elements, as float64, and how far between the first and the second it is (None: the first).
