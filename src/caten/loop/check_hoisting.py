@@ -87,12 +87,13 @@ class Site:
         if worst is None:
             return None
         runs, holds, value = worst
-        if value is not None and self.known(depth).given(runs).refutes(holds):
+        known = self.known(depth)
+        if value is not None and known.given(runs).refutes(holds) and not known.refutes(runs):
             reached = expression(need[2] - value if need[2].terms or need[2].constant else value)
             raise self.checks.error("E400", written,
                                     f"{what} reaches {body_text(reached)}, outside [0, {body_text(extent)})",
                                     REMEDY)
-        needed = _implied(self.known(depth), runs, holds)
+        needed = _implied(known, runs, holds)
         if depth < len(self.frames) and need[1] is not None and not self.known().given(needed).is_nonnegative(need[1]):
             return None               # true, but not provable by the verifier: check closer to the access
         return (-1 if depth == 0 and self.at_entry(needed) else depth), needed

@@ -241,6 +241,16 @@ def test_a_whole_share_is_an_element_and_there_is_nothing_between_infinities() -
         assert found.dtype == wanted.dtype
 
 
+def of_no_rows(x: Any) -> Any:
+    return x[:0].ravel() * 2, np.sort(x[:0], axis=None), np.histogram(x[:0], 3)[0]
+
+
+def test_a_loop_that_never_runs_reaches_nothing_outside() -> None:
+    """Of no rows the elements are read at column 0, which an array without columns lacks."""
+    for x in (X, X[:, :0]):
+        assert [a.tolist() for a in caten.op(of_no_rows, runtime="numpy")(x)] == [[], [], [0, 0, 0]]
+
+
 def of_two_types(x: Any) -> Any:
     return np.array([0.1, 0.5]), x.astype(np.float64), x
 
