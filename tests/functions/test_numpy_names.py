@@ -17,7 +17,7 @@ GIVEN: dict[str, tuple[Any, ...]] = {
     "polyval": (VECTOR, SQUARE), "take_along_axis": (SQUARE, INDICES), "matvec": (SQUARE, SQUARE[0]), "vecmat": (SQUARE[0], SQUARE), "vecdot": (SQUARE, SQUARE),
     "isin": (INDICES, INDICES[0]), "angle": (COMPLEX,), "bitwise_invert": (INDICES,), "bitwise_left_shift": (INDICES, INDICES),
     "bitwise_right_shift": (INDICES, INDICES), "linalg.solve": (DEFINITE, SQUARE), "acosh": (np.abs(SQUARE) + 1,), "ldexp": (SQUARE, INDICES.astype(np.int32)),
-    **dict.fromkeys(("fft.rfft", "fft.rfftn", "fft.ihfft"), (SQUARE,)),
+    **dict.fromkeys(("fft.rfft", "fft.rfft2", "fft.rfftn", "fft.ihfft"), (SQUARE,)),
     **{name: (np.clip(SQUARE, -0.9, 0.9),) for name in ("acos", "asin", "atanh")},
     **dict.fromkeys(("kron", "copysign", "heaviside", "isclose", "allclose", "array_equal", "logaddexp", "logaddexp2", "inner", "atan2"), (SQUARE, DEFINITE))}
 OUTPUTS = {"modf": 2, "linalg.qr": 2, "linalg.eigh": 2, "linalg.slogdet": 2, "linalg.svd": 3}
@@ -131,7 +131,7 @@ COMPOSITIONS = {
     "medians of several axes": "np.median(ROWS, axis=(0, 1)), np.median(ROWS, keepdims=True), np.median(ROWS.reshape(5, 7, 1), axis=(2, 0), keepdims=True), np.median([LINE, LINE * 2, -LINE], axis=0)",
     "gradients": "np.gradient(LINE), np.gradient(ROWS)[0], np.gradient(ROWS)[1], np.gradient(ROWS, 0.5, axis=0), np.gradient(ROWS, 2.0, 3.0)[1], np.gradient(np.arange(4))",
     "integrals": "np.trapezoid(ROWS), np.trapezoid(ROWS, dx=0.5, axis=0), np.trapezoid(ROWS, SORTED[:7]), np.trapezoid(ROWS, ROWS * 2, axis=0), np.trapezoid(ROWS, SORTED[:5], axis=0)",
-    "averages": "np.average(ROWS, axis=0), np.average(ROWS, axis=1, weights=SORTED[:7]), np.average(ROWS, weights=ROWS * ROWS), np.average(ROWS, axis=0, weights=ROWS > 0, keepdims=True)",
+    "averages": "np.average(ROWS, axis=0), np.average(ROWS, axis=1, weights=SORTED[:7]), np.average(ROWS, weights=ROWS * ROWS), np.average(ROWS, axis=0, weights=ROWS > -1, keepdims=True)",
     "differences": "np.diff(LINE, prepend=0), np.diff(ROWS, axis=0, append=ROWS[:1]), np.diff(ROWS, n=2, prepend=1, append=2)",
     "places": "np.digitize(ROWS, SORTED), np.digitize(SORTED, SORTED, right=True), np.interp(ROWS, SORTED, LINE, left=-9.0, right=np.nan), np.isin(np.arange(5), [1, 3]), LINE.argsort(), SORTED.searchsorted(ROWS)",
     "orders": "np.lexsort((LINE, SORTED)), np.sort(np.partition(LINE, 3)[:3])",
