@@ -9,6 +9,7 @@ from ..analysis.loop_queries import locals_in
 from ..draft import Draft
 from ..plans.plan import PlanContext
 from ..plans.windows import PaddedLines, TapsOfLines, match_window_gradient, match_window_sum
+from ..step_results import Staged
 from .common_steps import accumulate, use_fma, vectorize_edges, vectorize_loop
 from .packed_convolution import drop_edge_conditions
 
@@ -20,13 +21,7 @@ def emit_padded_lines(draft: Draft, chain: Chain, plan: PaddedLines, context: Pl
     (*lines, column), taps = [n.name for n, _ in w.moves], [tap.name for _, tap in w.moves]
     order = taps[::-1]                      # neighbouring lines of results read the same line at each tap along it
     outside, sums = [axis.name for axis in w.outside], [axis.name for axis in w.sums]
-    xo, xi = draft.split_whole(column, plan.width, "min")
-    vectors, lane = draft.split_whole(xi, plan.lanes, "pad")
-    blocks, rows, inner = list[str](), list[str](), list[str]()
-    for line in lines:
-        block, within = draft.split_whole(line, plan.lines, "min")
-        row, i = draft.split_whole(within, plan.rows, "pad")
-        blocks, rows, inner = [block], [row], [i]
+    blocks, rows, inner, xo, vectors, lane = _split(draft, lines, column, plan)
     draft.take("reorder", *outside, *blocks, xo, *rows, vectors, *sums, *order, *inner, lane)
     around = (*rows, vectors)[0]
     over = [(*rows, *inner, taps[0])] if lines else []
@@ -48,9 +43,7 @@ def emit_padded_lines(draft: Draft, chain: Chain, plan: PaddedLines, context: Pl
             draft.take("unroll", name)
     for name in reversed((*order, *inner)):
         draft.take("unroll", name, "full")
-    for nest in image.usual_nests():
-        draft.attempt(partial(_copy_lines, loops=[nest.loops[name] for name in (*rows, vectors)], lanes=plan.lanes,
-                              context=context))
+    _copy(draft, image, (*rows, vectors), plan.lanes, context)
 
 
 def emit_taps_of_lines(draft: Draft, chain: Chain, plan: TapsOfLines, context: PlanContext) -> None:
@@ -59,13 +52,7 @@ def emit_taps_of_lines(draft: Draft, chain: Chain, plan: TapsOfLines, context: P
     w = match_window_gradient(draft.program, chain, context)
     (*lines, column), taps = [n.name for n, _ in w.moves], [tap.name for _, tap in w.moves]
     outside, sums = [axis.name for axis in w.outside], [axis.name for axis in w.sums]
-    xo, xi = draft.split_whole(column, plan.width, "min")
-    vectors, lane = draft.split_whole(xi, plan.lanes, "pad")
-    blocks, rows, inner = list[str](), list[str](), list[str]()
-    for line in lines:
-        block, within = draft.split_whole(line, plan.lines, "min")
-        row, i = draft.split_whole(within, plan.rows, "pad")
-        blocks, rows, inner = [block], [row], [i]
+    blocks, rows, inner, xo, vectors, lane = _split(draft, lines, column, plan)
     around, first = taps[:0 if plan.all_taps else -1], (*rows, vectors)[0]
     held = taps[len(around):]
     draft.take("reorder", *outside, *sums, *blocks, xo, *around, *rows, vectors, *inner, *held, lane)
@@ -91,9 +78,26 @@ def emit_taps_of_lines(draft: Draft, chain: Chain, plan: TapsOfLines, context: P
     for name in reversed((*inner, *held)):
         draft.take("unroll", name, "full")
     for staged in (gradient, image):
-        for nest in staged.usual_nests():
-            draft.attempt(partial(_copy_lines, loops=[nest.loops[name] for name in (*rows, vectors)], lanes=plan.lanes,
-                                  context=context))
+        _copy(draft, staged, (*rows, vectors), plan.lanes, context)
+
+
+def _split(draft: Draft, lines: list[str], column: str, plan: PaddedLines | TapsOfLines,
+           ) -> tuple[list[str], list[str], list[str], str, str, str]:
+    """Split the lines of an image, if it has several, and the columns. Returns the loops over blocks of lines, over
+    groups of lines in a block, and over the lines of a group; over blocks of columns, vectors, and their lanes."""
+    xo, xi = draft.split_whole(column, plan.width, "min")
+    vectors, lane = draft.split_whole(xi, plan.lanes, "pad")
+    if not lines:
+        return [], [], [], xo, vectors, lane
+    block, within = draft.split_whole(lines[0], plan.lines, "min")
+    row, i = draft.split_whole(within, plan.rows, "pad")
+    return [block], [row], [i], xo, vectors, lane
+
+
+def _copy(draft: Draft, made: Staged, loops: tuple[str, ...], lanes: int, context: PlanContext) -> None:
+    """Copy the lines of a tile in vectors."""
+    for nest in made.usual_nests():
+        draft.attempt(partial(_copy_lines, loops=[nest.loops[name] for name in loops], lanes=lanes, context=context))
 
 
 def _widen_rows(draft: Draft, tile: str, lanes: int) -> None:

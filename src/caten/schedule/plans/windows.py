@@ -18,7 +18,7 @@ VECTORS = Parameter("windows.vectors", (1, 2, 4, 8), 4, what="vectors of a line 
 MOST_TAPS = 64                  # of a window, with which sums are unrolled
 FEW_TAPS = 9                    # of a window that is read in less time than it takes to copy an image
 SPARE = 2                       # registers for what is read
-ROWS, MORE_ROWS = 4, 8           # lines of results in registers; more where there are many registers, and no step
+ROWS, MORE_ROWS = 4, 8          # lines of results in registers; more where there are many registers, and no step
 MANY_REGISTERS = 32
 
 
@@ -83,15 +83,8 @@ def taps_of_lines(w: WindowSum, context: PlanContext) -> Version:
 def match_window_sum(program: LoopProgram, chain: Chain, context: PlanContext) -> WindowSum:
     """A perfect nest as a sum over windows."""
     conds, total, operands = _sum_of_products(chain)
-    for image, weights in operands:
-        moves = [(n, tap) for n in total.kept for tap in total.summed
-                 if _moves(image, n, tap) and not mentions(weights, (n,))]
-        if moves:
-            break
-    else:
-        raise NotApplicable("no window moves over an image")
-    row = contiguous_loop(program, total.out, total.kept)
-    w = _window_sum(chain, total, (image, weights), moves, row, context)
+    reads, moves = _windows(total, operands, total.kept, total.summed)
+    w = _window_sum(chain, total, reads, moves, contiguous_loop(program, total.out, total.kept), context)
     if not conds or (w.step == 1 and prod([tap.count or 1 for _, tap in w.moves]) <= FEW_TAPS):
         raise NotApplicable("windows are read where they are: they have no padding, or few taps and no step")
     return w
@@ -100,14 +93,8 @@ def match_window_sum(program: LoopProgram, chain: Chain, context: PlanContext) -
 def match_window_gradient(program: LoopProgram, chain: Chain, context: PlanContext) -> WindowSum:
     """A perfect nest as the gradient of the weights of a sum over windows."""
     _, total, operands = _sum_of_products(chain)
-    for image, other in operands:
-        moves = [(n, tap) for n in total.summed for tap in total.kept
-                 if _moves(image, n, tap) and not mentions(other, (tap,))]
-        if moves:
-            break
-    else:
-        raise NotApplicable("no window moves over an image along the sums")
-    return _window_sum(chain, total, (image, other), moves, contiguous_loop(program, other, total.summed), context)
+    reads, moves = _windows(total, operands, total.summed, total.kept)
+    return _window_sum(chain, total, reads, moves, contiguous_loop(program, reads[1], total.summed), context)
 
 
 WINDOW_SUMS = NestKind("windows", "Sums of products over windows of an image, each with weights of its own.",
@@ -138,8 +125,17 @@ def _sum_of_products(chain: Chain) -> tuple[tuple[Expr, ...], Reduction, list[tu
     return conds, total, [(reads[0], reads[1]), (reads[1], reads[0])]
 
 
-def _moves(image: Aref, n: str, tap: str) -> bool:
-    return any(mentions(i, (n,)) and mentions(i, (tap,)) for i in image.index)
+def _windows(total: Reduction, operands: list[tuple[Aref, Aref]], along: tuple[str, ...], inside: tuple[str, ...],
+             ) -> tuple[tuple[Aref, Aref], list[tuple[str, str]]]:
+    """The image and the other operand, and the loops along which windows move, each with that over taps inside them.
+    Of the two, the other operand is the same for all iterations of the one that is over results."""
+    for image, other in operands:
+        moves = [(n, tap) for n in along for tap in inside
+                 if any(mentions(i, (n,)) and mentions(i, (tap,)) for i in image.index)
+                 and not mentions(other, {n, tap} & {*total.kept})]
+        if moves:
+            return (image, other), moves
+    raise NotApplicable("no window moves over an image")
 
 
 def _window_sum(chain: Chain, total: Reduction, reads: tuple[Aref, Aref], moves: list[tuple[str, str]], row: str | None,
