@@ -115,3 +115,20 @@ def test_sums_over_phases_are_nests_of_their_own(half: str, first: str) -> None:
     stores = {str(n) for n in after.unique() if isinstance(n, Vref) and n.buffer == "Y" and n.count == 16}
     assert {n for n in "01" if any(f"({n} c" in store for store in stores)} == {"0", "1"}
     assert not [n for kernel in after.kernels for n in kernel.unique() if isinstance(n, Incf) and "aref Y" in str(n)]
+
+
+def test_phases_of_lines_and_columns_are_nests_of_their_own() -> None:
+    """Four nests, in which no tap depends on a loop over phases."""
+    taps = "(- (+ m_2 (floordiv (+ i_2 1) 2)) q)", "(- (+ n_2 (floordiv (+ j_2 1) 2)) r)"
+    ends = [f"(+ (* 2 {tap}) (mod (+ {phase} 1) 2))" for tap, phase in (("q", "i_2"), ("r", "j_2"))]
+    conds = [f"(and (<= 0 {t}) (and (< {t} {extent}) (< {e} 3)))" for t, extent, e in zip(taps, "HW", ends, strict=True)]
+    text = f"""(for i 0 2 1 serial (for j 0 2 1 serial (for m 0 H 1 serial (for n 0 W 1 serial (setf (aref Y i j m n) 0.0)))))
+ (for i_2 0 2 1 serial (for j_2 0 2 1 serial (for m_2 0 H 1 serial (for n_2 0 W 1 serial (for q 0 2 1 serial (for r 0 2 1 serial
+  (if (and {conds[0]} {conds[1]}) ((incf (aref Y i_2 j_2 m_2 n_2) (* (aref X {taps[0]} {taps[1]}) (aref F {ends[0]} {ends[1]})))))))))))"""
+    before = program(text, """(size H) (size W) (buffer X f32 (H W) (0 1) in) (buffer F f32 (3 3) (0 1) in)
+ (buffer Y f32 (2 2 H W) (0 1 2 3) inout)""", MACHINES["avx512"])
+    after = autoscheduler.schedule(before)
+    assert_sound(after)
+    assert_same(before, after, ((1, 1), (5, 4), (3, 40)))
+    assert {n.buffer for n in after.unique() if isinstance(n, Vref) and n.count == 16} >= {"X", "Y"}
+    assert not [n for n in after.unique() if isinstance(n, Op) and n.fn == "mod"]
