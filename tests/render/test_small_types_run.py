@@ -104,3 +104,12 @@ def test_a_number_that_16_bits_cannot_hold_is_refused(tmp_path: Path) -> None:
     assert scale(0.5, np.ones(2, np.float16)).tolist() == [0.5, 0.5]
     with pytest.raises(caten.CatenError, match="outside the range of float16"):
         scale(65520, np.ones(2, np.float16))
+
+
+@pytest.mark.parametrize("opt", [0, 2])
+def test_an_accumulator_of_loops_that_fall(opt: int, tmp_path: Path) -> None:
+    """A sum that is kept wide is skipped where an inner loop has no iteration: one that falls has one if it begins behind its end."""
+    falling = compiled(tmp_path, "gcc", "(x{bf16}[N]) -> (y{bf16}[])", """
+        (setf y 1) (dotimes (i 2) (loop (k (- N 1) -1 -1) (incf y (aref x k))))""", opt)
+    for n in (0, 1, 3):
+        assert float(falling(np.ones(n, numpy_dtype("bf16")))) == 1 + 2 * n

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
-from ..core.expr import Const, Expr, index
+from ..core.expr import Const, Expr, Op, index
 from ..core.node import Node
 from ..core.program import Program
 
@@ -172,6 +172,13 @@ class For(Stmt, head="for"):
 
     def declares(self) -> tuple[str, str]:
         return self.name, "i64"
+
+    @property
+    def has_iterations(self) -> Expr | None:
+        """The condition that the loop has an iteration. None: only its step, which is no constant, would tell."""
+        if not isinstance(self.step, Const):
+            return None
+        return Op("lt", (self.lo, self.hi) if self.step.value > 0 else (self.hi, self.lo))
 
 
 class If(Stmt, head="if"):

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ..core.expr import Const, Expr, Op, Var
+from ..core.expr import Const, Expr, Var
 from ..loop.statements import Fail, For, If, Incf, Let, Local, Ref, Setf, Stmt, Vref
 from . import cache_hints
 from .c_expressions import Expressions
@@ -80,7 +80,9 @@ def inner_loops_run(loop: For, tiles: frozenset[str]) -> tuple[Expr, ...]:
                for e in (inner.lo, inner.hi) for n in e.unique()):
             return ()
         if inner.mark == "serial" and not (isinstance(inner.lo, Const) and isinstance(inner.hi, Const)):
-            conds.append(Op("lt", (inner.lo, inner.hi)))
+            if (runs := inner.has_iterations) is None:
+                return ()
+            conds.append(runs)
         outer.add(inner.name)
     stored = {n.ref.buffer for n in inner.unique() if isinstance(n, Incf | Setf)} if conds else set()
     return tuple(conds) if stored & tiles else ()

@@ -273,7 +273,8 @@ class _Staged(Tile):
             match stmt:
                 case Setf(ref=ref) if ref is self.ref:
                     return True
-                case For(lo=lo, hi=hi, body=body) if stmt in self.axes or context.proves(Op("lt", (lo, hi))):
+                case For(body=body) if stmt in self.axes or (
+                        (runs := stmt.has_iterations) is not None and context.proves(runs)):
                     found = self._is_set(body, context.inside(stmt))
                 case If(cond=cond, then=then) if set(conjuncts(cond)) <= set(self.guards):
                     found = self._is_set(then, context.given(cond))
