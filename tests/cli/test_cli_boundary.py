@@ -140,6 +140,13 @@ def test_version_imports_nothing_to_speak_of() -> None:
     assert not {"click", "numpy", "islpy", "rich", "cffi"} & loaded
 
 
+def test_ctrl_c_is_taken_before_the_commands_are_looked_for() -> None:
+    """Until then an interruption prints a traceback."""
+    done = subprocess.run([sys.executable, "-X", "importtime", "-m", "caten", "--version"], env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True, check=True)
+    loaded = [line.split("|")[-1].strip() for line in done.stderr.splitlines()]
+    assert loaded.index("caten.early_interrupt") < min([n for n, name in enumerate(loaded) if name.startswith("caten.cli")])
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["build", "--help"], ["explain", "--list"],
                                        ["parse", str(ROOT / "samples/gemm.toml"), "-o", os.devnull]])
 def test_start_up_imports_no_heavy_module(arguments: list[str]) -> None:
