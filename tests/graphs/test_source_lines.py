@@ -1,12 +1,16 @@
 """Which lines of C compute which values."""
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from graphs_of_samples import OPTIONS, source_of, values_of
 
 from caten import driver, loading
+from caten.attach import runtime_for
 from caten.frontend.spec_files import SpecText
-from caten.loop.statements import Repeat
+from caten.graphs.source_lines import lines_of
+from caten.loop.statements import LoopProgram, Repeat
 from caten.tensor.values import Nest, TensorProgram
 
 OWN = {                                        # a piece of a line -> its values, wherever it occurs
@@ -26,17 +30,32 @@ def test_lines_are_those_of_their_values(name: str) -> None:
 
 
 @pytest.mark.slice(6)
-@pytest.mark.parametrize("name", ["softmax", "layernorm", "gemm", "mlp", "conv2d", "histogram", "prefix_sum", "argmax", "transpose", "causal_gemm"])
+@pytest.mark.parametrize("name", ["gemm", "softmax", "layernorm", "mlp", "conv2d", "prefix_sum", "histogram", "argmax", "transpose", "causal_gemm"])
 def test_every_kernel_has_lines(name: str) -> None:
     programs = values_of(name)
     lines, plain = source_of(programs)
     found = {value for line in lines for value in line.values}
     stored = {f"{n}.{o.value}" for n, p in enumerate(programs) for o in p.outputs}
     assert stored <= found
-    words = [[line.replace("{", " ").replace("}", " ").split() for line in text.splitlines()] for text in ("\n".join([x.text for x in lines]), plain)]
-    assert [w for w in words[0] if w] == [w for w in words[1] if w], "the source, but for braces"
+    assert [line.text for line in lines] == plain.splitlines()
     assert not any(line.values for line in lines if line.text.strip() in ("{", "}", ""))
     assert not any(line.values for line in lines if line.text.startswith(("#", "static", "CT_API")))
+
+
+def test_lines_with_directives_are_those_without_them() -> None:
+    """A kernel with directives is longer, so that the file may have other parts."""
+    texts: list[str] = []
+
+    def render(programs: Sequence[LoopProgram]) -> str:
+        texts.append(runtime_for(loops, OPTIONS).render(*programs))
+        return texts[-1]
+    values = values_of("gemm")
+    loops = [p for v in values if isinstance(p := driver.advance(v, "loop", OPTIONS), LoopProgram)]
+    lines_of(values, loops, render)
+    words = [[line.replace("{", " ").replace("}", " ").split() for line in text.splitlines()] for text in texts]
+    code = [[w for w in found if w and not w[0].startswith(("#", "/*"))] for found in words]
+    assert code[0] == code[1]
+    assert [line for line in texts[0].splitlines() if "CT_PARTS" in line] != [line for line in texts[1].splitlines() if "CT_PARTS" in line]
 
 
 def test_several_programs_are_told_apart() -> None:

@@ -1,7 +1,9 @@
 """Which lines of generated C compute which values.
 
 The lowered statements get places of their own: each is a line of an imaginary file. The renderer refers to these places
-by `#line`, whatever the schedule has made of the loops, and the directives are taken out again.
+by `#line`, whatever the schedule has made of the loops. Such a text is another than that of the library: it has more
+braces, and kernels of other lengths, which are other parts of the file. So its lines only tell the values of those of
+the library.
 """
 from __future__ import annotations
 
@@ -33,8 +35,7 @@ class Line:
 
 def lines_of(programs: Sequence[TensorProgram], scheduled: Sequence[LoopProgram],
              render: Callable[[Sequence[LoopProgram]], str]) -> list[Line]:
-    """The lines of the C of programs, as with -g but without its directives. Values are `0.v1`: the number of the
-    program, and the name."""
+    """The lines of the C of programs. Values are `0.v1`: the number of the program, and the name."""
     known: dict[str, list[tuple[str, ...]]] = {}
     placed: list[LoopProgram] = []
     for n, (values, loops) in enumerate(zip(programs, scheduled, strict=True)):
@@ -45,16 +46,27 @@ def lines_of(programs: Sequence[TensorProgram], scheduled: Sequence[LoopProgram]
             known[file].append(tuple([f"{n}.{name}" for name in names]))
             facts += [At(len(known[file]), 1, what) for what in _spellings(stmt)]
         placed.append(loops.without(At, Source, Lines).adding(Source(file), Lines(), *facts))
-    found: list[Line] = []
+    owners = _values_of(render(placed).splitlines(), known)
+    lines = render([p.without(Lines) for p in scheduled]).splitlines()
+    own = dict(zip([n for n, text in enumerate(lines) if _is_code(text)], owners, strict=True))
+    return [Line(text, () if _CLOSES.match(text) else own.get(n, ())) for n, text in enumerate(lines)]
+
+
+def _values_of(lines: Sequence[str], known: Mapping[str, Sequence[tuple[str, ...]]]) -> Iterator[tuple[str, ...]]:
+    """The values of each line of code between directives that refer to `known`."""
     now: tuple[str, ...] = ()
-    for text in render(placed).splitlines():
+    for text in lines:
         directive = _LINE.match(text)
-        if directive is None:
-            found.append(Line(text, () if _CLOSES.match(text) else now))
-        else:
+        if directive is not None:
             number, file = int(directive[1]), directive[2]
             now = known[file][number - 1] if file in known else ()
-    return found
+        elif _is_code(text):
+            yield now
+
+
+def _is_code(line: str) -> bool:
+    """Is a line neither braces alone nor about the parts of the file?"""
+    return line.strip("{} ") != "" and not line.startswith(("#", "/*"))
 
 
 def _statements(program: TensorProgram) -> Iterator[tuple[Stmt, tuple[str, ...]]]:
@@ -65,10 +77,10 @@ def _statements(program: TensorProgram) -> Iterator[tuple[Stmt, tuple[str, ...]]
     arrays: dict[str, Buffer | Local] = {**program.buffers, **{c.name: c for c in lowering.locals}}
     kernels = repeated_kernels.equal_kernels(parts, arrays)
     equal: dict[int, list[list[tuple[Stmt, tuple[str, ...]]]]] = {}
-    for n, (k, part) in enumerate(zip(lowering.kernels, parts, strict=False)):
-        owners = _Owners(k, lowering.made_for)
-        values = [own for _, own in owners.walk(part, names_of(k))]
-        stmts = [s for s, _ in owners.walk(kernels.moved(n, part), names_of(k))]
+    for n, (k, part) in enumerate(zip(lowering.lowered.values(), parts, strict=False)):
+        owners = _Owners(k, lowering)
+        values = [own for _, own in owners.walk(part, owners.members)]
+        stmts = [s for s, _ in owners.walk(kernels.moved(n, part), owners.members)]
         equal.setdefault(kernels.first.get(n, n), []).append(list(zip(stmts, values, strict=True)))
     for group in equal.values():
         for same in zip(*group, strict=True):
@@ -78,12 +90,14 @@ def _statements(program: TensorProgram) -> Iterator[tuple[Stmt, tuple[str, ...]]
 
 class _Owners:
     """The values that the statements of a kernel are for. Passes over rows say it. Elsewhere an accumulation is for the
-    sum, a store for the last member, and a loop for all."""
+    sum, a store for the last member, and a loop for all, the checks that a scatter makes in it included."""
 
-    def __init__(self, k: Group | NestKernel, made_for: Mapping[Stmt | str, tuple[str, ...]]) -> None:
-        self.members, self.made_for, self.is_nest = names_of(k), made_for, isinstance(k, NestKernel)
+    def __init__(self, k: Group | NestKernel, lowering: Lowering) -> None:
+        checks = [check.value for name in names_of(k) for check in lowering.in_scatters.get(name, [])]
+        self.members = (*dict.fromkeys(checks), *names_of(k))
+        self.made_for, self.is_nest = lowering.made_for, isinstance(k, NestKernel)
         sums = () if isinstance(k, NestKernel) else tuple([m.name for m in k.members if isinstance(m.value, Reduce)])
-        self.sums = sums or self.members
+        self.sums = sums or names_of(k)
 
     def walk(self, stmts: Sequence[Stmt], around: tuple[str, ...]) -> Iterator[tuple[Stmt, tuple[str, ...]]]:
         """Each statement, those inside others included. `around`: the values of the one around it."""

@@ -98,13 +98,17 @@ class Lowering(LoopBuilder):
         dtype, shape = self.plan.scratch[name]
         return Local(self.arrays[name], dtype, shape, "scratch" if shape else "register")
 
+    @property
+    def lowered(self) -> dict[int, Group | NestKernel]:
+        """The kernels that have statements of their own, by their numbers: the others are checks that scatters make in
+        their loops."""
+        return {n: k for n, k in enumerate(self.kernels) if self.in_loops.isdisjoint(names_of(k))}
+
     def parts(self) -> list[tuple[Stmt, ...]]:
-        """The statements of each kernel, in order, and those that copy outputs at the end."""
+        """The statements of each kernel of `lowered`, in order, and those that copy outputs at the end."""
         parts: list[tuple[Stmt, ...]] = []
-        for n, k in enumerate(self.kernels):
+        for n, k in self.lowered.items():
             self.number = n
-            if not self.in_loops.isdisjoint(names_of(k)):
-                continue                                                     # scatters make the check in their loops
             stmts: list[Stmt] = []
             for at, source, copy in self.plan.copies:
                 if at == n:
