@@ -41,12 +41,12 @@ NAMES = re.compile(r"(in|out|size)\d+_*")             # of the arrays and sizes 
 
 
 def assembled(wanted: Sequence[Ref], calls: Sequence[Call], leaves: Sequence[Ref],
-              meanings: Meanings | None = None) -> tuple[TensorProgram, Recipe]:
+              meanings: Meanings | None = None, fixes_images: bool = False) -> tuple[TensorProgram, Recipe]:
     """The program that computes results of operators, and for which extents it is. `meanings`: of the extents, in a
-    function that is traced once for many sizes."""
+    function that is traced once for many sizes. `fixes_images`: it is for images of these extents alone."""
     taken = names_of_nests(calls)
     suffix = "_" * max([len(name) - len(name.rstrip("_")) + 1 for name in taken if NAMES.fullmatch(name)], default=0)
-    extents = GraphExtents(leaves, calls, suffix, meanings)
+    extents = GraphExtents(leaves, calls, suffix, meanings, fixes_images)
     return _Assembling(leaves, calls, extents, taken, suffix).program(wanted), extents.recipe()
 
 

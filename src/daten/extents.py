@@ -5,6 +5,10 @@ operator needs two sizes to be equal, they become one; where one has to be a num
 is for it alone. That is so for an axis that a reshape splits into extents that are no sizes: into heads of an
 attention, say. It is so for the windows of convolutions, too: with the 3 × 3 of their weights as numbers, they are
 several times as fast. Extents that happen to be equal stay apart, but for those of arrays of one shape.
+
+In the first program of a graph the extents of images over which windows move are numbers, too: most networks see images
+of one size, and of the versions of a convolution for small and large, wide and narrow ones, only one is left to plan
+and to compile. Where images of other extents come, a second program is for all of them.
 """
 from __future__ import annotations
 
@@ -91,11 +95,11 @@ class GraphExtents:
     """The extents of all arrays and results of a graph. `of_leaves`: those of its arrays; `numbers`: the sizes that
     have to be these numbers; `pairs`: sizes that happen to be equal; `splits`: for each reshape the formulas of its
     extents; `suffix`: of names of sizes; `meanings`: extents that happen to be equal are not taken for equal where
-    these are not."""
+    these are not; `fixes_images`: extents over which windows move are numbers."""
 
     def __init__(self, leaves: Sequence[Ref], calls: Sequence[Call], suffix: str = "",
-                 meanings: Meanings | None = None) -> None:
-        self._suffix, self._meanings = suffix, meanings
+                 meanings: Meanings | None = None, fixes_images: bool = False) -> None:
+        self._suffix, self._meanings, self._fixes_images = suffix, meanings, fixes_images
         self._meaning: dict[Expr, Expr] = {}
         self._value: dict[str, int] = {}
         self._bound: dict[Expr, Expr] = {}                  # a size -> what it is equal to
@@ -177,15 +181,20 @@ class GraphExtents:
             narrowest = min(extents, key=self._value_of, default=None)
             if narrowest is not None and len(extents) == len(names) and self._is_narrow(narrowest):
                 self._fix(narrowest)
+        if self._fixes_images:
+            places = [found.sizes[v] for name in sorted(template.images) if (v := Var(name, "i64")) in found.sizes]
+            self._fix(*[e for e in places if self._is_same_in_next_call(e)])
         for n, shape in enumerate(template.output_shapes):
             self.results[id(call), n] = found.of(shape)
 
     def _is_narrow(self, e: Expr) -> bool:
         """Is the extent of a window the same in the next call, as far as is known, and so small that a program for it
         alone is worth it?"""
-        own = [Var(name, "i64") for name in e.variables]
-        return (all(isinstance(self._meaning.get(v, TRUE), Const) for v in own)
-                and self._value_of(e) <= WIDEST_WINDOW)
+        return self._is_same_in_next_call(e) and self._value_of(e) <= WIDEST_WINDOW
+
+    def _is_same_in_next_call(self, e: Expr) -> bool:
+        """Is an extent none that is said to vary?"""
+        return all(isinstance(self._meaning.get(Var(name, "i64"), TRUE), Const) for name in e.variables)
 
     def _value_of(self, e: Expr) -> int:
         return int(evaluate(e, self._value))

@@ -69,7 +69,8 @@ def _operator(wanted: Sequence[Ref], calls: Sequence[Call], leaves: Sequence[Ref
     for recipe, operator in known:
         if recipe.fits(leaves, calls) and (meanings is None or not takes_for_equal(meanings, recipe, leaves, calls)):
             return operator
-    program, recipe = program_of(wanted, calls, leaves, meanings)
+    # The first one is for images of these extents; where others come, the second one is for all.
+    program, recipe = program_of(wanted, calls, leaves, meanings, fixes_images=not known)
     for a, b in takes_for_equal(meanings, recipe, leaves, calls)[:1] if meanings is not None else ():
         raise ValueError(f"jit: a program for all sizes would need that {text_of(a)} is {text_of(b)}: an axis that "
                          f"varies is split, or is as long as one that does not. Leave it out of dynamic_shapes")
@@ -81,10 +82,10 @@ def _operator(wanted: Sequence[Ref], calls: Sequence[Call], leaves: Sequence[Ref
 
 
 def program_of(wanted: Sequence[Ref], calls: Sequence[Call], leaves: Sequence[Ref],
-             meanings: Meanings | None) -> tuple[TensorProgram, Recipe]:
+               meanings: Meanings | None, fixes_images: bool) -> tuple[TensorProgram, Recipe]:
     """The program of a graph and its recipe: assembled, or as another process has left them."""
     def made() -> tuple[TensorProgram, Recipe]:
         from .assembly import assembled  # slow to import
-        return assembled(wanted, calls, leaves, meanings)
+        return assembled(wanted, calls, leaves, meanings, fixes_images)
     words = words_of(wanted, calls, leaves) if meanings is None else None
-    return made() if words is None else kept(("graph", *words), made)
+    return made() if words is None else kept(("graph", repr(fixes_images), *words), made)

@@ -27,7 +27,7 @@ from caten.frozen import frozen
 from caten.options import Instance
 from caten.tensor.nest_sources import without_callers_outputs
 from caten.tensor.values import TensorProgram
-from caten.tensor.window_sizes import window_sizes
+from caten.tensor.window_sizes import image_sizes, window_sizes
 
 from .kept_values import kept
 from .misfits import Axes
@@ -151,7 +151,7 @@ class Template:
             given = [name for name in made_of if name not in self.inputs]
             self._gradients[wanted] = Template(made, [*self.inputs, *given],
                                                [p.name for p in arrays if p.name not in made_of], known)
-            self._gradients[wanted].windows = self.windows
+            self._gradients[wanted].windows, self._gradients[wanted].images = self.windows, self.images
 
             def in_steps() -> Steps:
                 from caten.differentiation import gradient_steps
@@ -164,6 +164,11 @@ class Template:
         """The sizes that are extents of windows (of several, the smallest is), as those of a convolution are; of a
         gradient, those of its operator."""
         return window_sizes(self.program)
+
+    @cached_property
+    def images(self) -> frozenset[str]:
+        """The sizes on which it depends how many places these windows have."""
+        return image_sizes(self.program)
 
     @cached_property
     def steps(self) -> tuple[TemplateStep, ...]:
