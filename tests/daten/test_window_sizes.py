@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from daten import Tensor, Var, gradients, jit, operator
+from daten import Tensor, Var, gradients, jit, operator, realization
 from daten.assembly import assembled
 from daten.graph_keys import leaves_of
 
@@ -82,3 +83,37 @@ def test_a_window_that_varies_is_traced_once() -> None:
         np.testing.assert_array_equal(function(x, w).numpy(), wanted)
         np.testing.assert_array_equal(x.conv1d(w).numpy(), wanted)
     assert len(ran) == 1
+
+
+def test_images_are_numbers_in_the_first_program_of_a_graph_and_sizes_in_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch of another length needs no other program, images of other sizes need one for all of them."""
+    made: list[list[int]] = []
+    whole = realization.program_of
+
+    def note(*given: Any, fixes_images: bool) -> Any:
+        found = whole(*given, fixes_images=fixes_images)
+        made.append(sorted(found[1].numbers.values()))
+        return found
+    monkeypatch.setattr(realization, "program_of", note)
+    weights = Tensor(drawn(2, 3, 3, 4).numpy(), requires_grad=True)
+    for batch, height, width in ((2, 8, 9), (5, 8, 9), (2, 7, 9), (3, 6, 11)):
+        image = drawn(batch, 3, height, width)
+        got = image.conv2d(weights, stride=(1, 2)).numpy()
+        rows = np.lib.stride_tricks.sliding_window_view(image.numpy(), (3, 4), (2, 3))[:, :, :, ::2]
+        assert np.array_equal(got, np.einsum("nchwpq,ocpq->nohw", rows, weights.numpy()))
+    first, second = made
+    assert {8, 9} <= {*first}
+    assert {6, 7, 8, 9, 11}.isdisjoint(second)
+
+
+def test_images_of_transposed_convolutions_and_of_gradients_are_numbers() -> None:
+    def fixed(*wanted: Tensor) -> set[int]:
+        results = [t._ref for t in wanted]
+        return {*assembled(results, *leaves_of(results), fixes_images=True)[1].numbers.values()}
+    image, weights = drawn(2, 3, 12, 13), drawn(4, 3, 5, 6)
+    made = image.conv2d(weights)
+    assert {12, 13} <= fixed(made)
+    assert {12, 13} <= fixed(*gradients((made * drawn(*made.shape)).sum(), [image, weights]))
+    assert {12, 13} <= fixed(image.conv_transpose2d(drawn(3, 4, 5, 6), stride=(2, 2)))
+    assert 2 not in fixed(made)                                                # the batch
+    assert fixed(drawn(7, 8) @ drawn(8, 9)) == set()
