@@ -24,6 +24,7 @@ from .plan import Axis, NotApplicable, Plan, PlanContext, Version, both, version
 from .product import ROWS, VECTORS, Product, area_at_most, at_least, at_most, extent, iterations, register_rows
 
 WIDTH = Parameter("convolution.width", (4, 8, 16), 8, what="pixels of an image line in a tile of several lines")
+LARGER = 4                      # than the result are windows that are images
 NARROW_TILES = 4                # an image is small if a line is shorter than so many register tiles
 FILTERS = 64                    # of a panel if threads share the filters of a convolution, and of weights
 FEW_PIXELS = 1024               # most pixels of such a convolution
@@ -399,11 +400,21 @@ def _time_of_taps(filters: int, at_once: int, taps: int) -> int:
 
 def _is_of_images(p: Product) -> bool:
     """Are the windows as large as images, and the pixels of the result few: is it the gradient of weights?"""
-    return (p.has_windows and all(axis.count is not None for axis in p.moving) and last_unknown(p.sums) > 0
+    return (p.has_windows and all(axis.count is not None for axis in p.moving) and _last_of_image(p) > 0
             and trip_count_of(p.moving) <= MOST_TAPS)
+
+
+def _last_of_image(p: Product) -> int:
+    """The last loop of the sum that may be over an image: of unknown extent, or all windows are far larger than the
+    result. 0 if there is none behind the first."""
+    known = p.sums[-len(p.moving):] if len(p.moving) < len(p.sums) else ()
+    if known and all(axis.count is not None for axis in known) and (
+            trip_count_of(known) >= LARGER * trip_count_of(p.moving)):
+        return len(p.sums) - 1
+    return last_unknown(p.sums)
 
 
 def _loops_outside(p: Product) -> int:
     """The loops of the sum around its blocks: but for the lines and columns of an image, or the elements of a signal,
     if windows are as large."""
-    return max(0, last_unknown(p.sums) - p.is_2d) if _is_of_images(p) else 0
+    return max(0, _last_of_image(p) - p.is_2d) if _is_of_images(p) else 0
