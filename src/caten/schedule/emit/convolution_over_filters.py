@@ -57,9 +57,10 @@ def emit_convolution_over_filters(draft: Draft, chain: Chain, c: Contraction, pl
     if ji in copy:
         draft.attempt(partial(vectorize_loop, name=copy[ji], lanes=plan.lanes))
     vectorize_edges(draft, sums, ji, plan.lanes, context, "store", "add")
-    for name in (xi, yi, *[nest.loops[axis] for nest in sums.usual_nests("begin", "lay", "store", "add")
-                           for axis in (xi, yi)]):
+    for name in (xi, yi):
         draft.take("unroll", name)
+    for nest in sums.usual_nests("begin", "lay", "store", "add"):
+        draft.try_steps(*[("unroll", nest.loops[axis]) for axis in (xi, yi)])
     for nest in results.nests:
         if nest.does in ("store", "finish"):
             draft.attempt(partial(_transpose_results, results=results, nest=nest, axes=(j, line, column),

@@ -42,7 +42,7 @@ def emit_direct_convolution(draft: Draft, chain: Chain, c: Contraction, plan: Di
     for tile in (left.tile, right.tile):
         draft.try_steps(("precompute", tile))               # the ReLU of the layer before
     sums = accumulate(draft, ci, c.out.buffer, oi, yi, xi, how="partial", keep_conditions=True,
-                      finish=partial(check_epilogue, pixels=(yi, xi), lanes=plan.lanes))
+                      finish=partial(check_epilogue, pixels=(yi, xi), lanes=plan.lanes, context=context))
     draft.attempt(partial(transpose_filters, array=c.left.buffer, packed=left, summing=(ci, *window), row=oi,
                           lanes=plan.lanes))
     if context.threads and not draft.parallelize(*c.batch):
@@ -51,8 +51,8 @@ def emit_direct_convolution(draft: Draft, chain: Chain, c: Contraction, plan: Di
     for nest in right.nests:
         draft.attempt(partial(_vectorize_lines, channel=nest.loops[ci], line=nest.loops[yi], column=nest.loops[xo],
                               lanes=plan.lanes))
-    tiles = [(yi, xi), *[(nest.loops[yi], nest.loops[xi])
-                         for nest in sums.usual_nests("begin", "lay", "store", "add", *EPILOGUE)]]
+    stores = sums.usual_nests("begin", "lay", "store", "add", *EPILOGUE)
+    tiles = [(yi, xi), *[(nest.loops[yi], nest.loops[xi]) for nest in stores if not nest.is_edge]]
     for _, name in tiles:
         vectorize_loop(draft, name, plan.lanes)
     if xi in copy:
@@ -64,6 +64,8 @@ def emit_direct_convolution(draft: Draft, chain: Chain, c: Contraction, plan: Di
             draft.take("contract", name)
     for name in (*[name for name, _ in tiles], oi, *sums.usual(oi)):
         draft.take("unroll", name)
+    for nest in [nest for nest in stores if nest.is_edge]:
+        draft.try_steps(("unroll", nest.loops[yi]))
     if plan.unroll_inner:
         draft.take("unroll", window[-1])
 

@@ -21,6 +21,7 @@ from .common_steps import (
     prefetch_operands,
     vectorize_edges,
     vectorize_loop,
+    vectorize_masked,
 )
 
 STRIDES = (1, 2)                # of the windows, for which packing has copies if the stride is not constant
@@ -44,7 +45,7 @@ def emit_packed_convolution(draft: Draft, chain: Chain, c: Contraction, plan: Pa
         draft.try_steps(("precompute", tile))               # the ReLU of the layer before
     lanes = min(plan.width, plan.lanes) if len(inside) > 1 else plan.lanes
     sums = accumulate(draft, ci, c.out.buffer, oii, *inside, how="partial", keep_conditions=True,
-                                   finish=partial(check_epilogue, pixels=inside, lanes=lanes))
+                                   finish=partial(check_epilogue, pixels=inside, lanes=lanes, context=context))
     in_blocks = plan.transpose_left and draft.attempt(
         partial(transpose_filters, array=c.left.buffer, packed=left, summing=(ci, *window), row=oii, lanes=plan.lanes))
     if context.threads and plan.parallel_filters:
@@ -68,7 +69,7 @@ def emit_packed_convolution(draft: Draft, chain: Chain, c: Contraction, plan: Pa
         *lines, last = [nest.loops[axis] for axis in inside]
         draft.attempt(partial(vectorize_loop, name=last, lanes=lanes))
         for line in lines:
-            draft.take("unroll", line)
+            draft.try_steps(("unroll", line))
     vectorize_edges(draft, sums, inside[-1], lanes, context, *EPILOGUE)
     vectorize_edges(draft, only_setting(draft, sums, inside[0]), inside[-1], lanes, context, "store")
     if context.machine.has_fma and is_float(c.out.dtype):
@@ -131,11 +132,14 @@ def _tile_pixels(draft: Draft, c: Contraction, plan: PackedConvolution) -> tuple
     return (*others[:-1], yo, xo), (yi, xi)
 
 
-def check_epilogue(draft: Draft, sums: Staged, pixels: tuple[str, ...], lanes: int) -> None:
+def check_epilogue(draft: Draft, sums: Staged, pixels: tuple[str, ...], lanes: int, context: PlanContext) -> None:
     """Raise NotApplicable or the error of a step if an epilogue cannot be vectorised."""
     trial = draft.on(draft.program)
     for nest in sums.usual_nests(*EPILOGUE):
-        vectorize_loop(trial, nest.loops[pixels[-1]], lanes)
+        if nest.is_edge:
+            vectorize_masked(trial, nest.loops[pixels[-1]], lanes, context)
+        else:
+            vectorize_loop(trial, nest.loops[pixels[-1]], lanes)
 
 
 def _vectorize_packing(draft: Draft, c: Contraction, plan: PackedConvolution, filling: tuple[str, ...],

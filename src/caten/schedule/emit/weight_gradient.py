@@ -85,7 +85,9 @@ def emit_tap_by_tap(draft: Draft, chain: Chain, c: Contraction, plan: TapByTap, 
         draft.take("unroll", name)
     for nest in gradient.usual_nests():
         draft.attempt(partial(_transpose_in_blocks, along=nest.loops[inside[-1]], lanes=plan.lanes))
-    for nest in pixels.usual_nests():
+    usual = pixels.usual_nests()
+    edges = [nest for nest in pixels.nests if nest.loops[inside[0]] not in pixels.usual(inside[0])]
+    for nest in (*usual, *edges):
         loops = tuple([nest.loops[name] for name in (*inside, lane)])
         if not draft.attempt(partial(_transpose_pixels, loops=loops, lanes=plan.lanes)):
             draft.attempt(partial(vectorize_loop, name=loops[-1], lanes=plan.lanes))
@@ -116,6 +118,10 @@ def _transpose_pixels(draft: Draft, loops: tuple[str, ...], lanes: int) -> None:
 def _transpose_in_blocks(draft: Draft, along: str, lanes: int) -> None:
     """Transpose blocks of this loop and the one inside it in registers; what is left in smaller ones."""
     while along and lanes >= 2:
+        count = trip_count(draft.loop(along))
+        if count is not None and count < lanes:
+            lanes //= 2
+            continue
         made = draft.split(along, lanes)
         inside = draft.loop(made.inner).body[0]
         if not isinstance(inside, For):
