@@ -7,7 +7,7 @@ from copy import copy
 from functools import partial
 from typing import Any, TypeVar
 
-from ..core.expr import Var
+from ..core.expr import FALSE, Var
 from ..core.text import flat
 from ..errors import CatenError
 from ..loop import operation_count
@@ -134,6 +134,10 @@ class Draft:
         except ValueError:
             return False
         return context_at(self.program, found).proves(test)
+
+    def is_unreachable(self, loop: str) -> bool:
+        """Do the conditions around a loop contradict each other: does it run in no call?"""
+        return context_at(self.program, self.loop(loop)).proves(FALSE)
 
     def specialize_nest(self, names: tuple[str, ...], cond: object, *ending: str) -> Copies:
         """Copy nested loops; NotApplicable unless all of them are in the copy."""

@@ -129,6 +129,9 @@ class Axis:
     count: int | None = None
 
 
+OTHER_SIZES = "the sizes are known to be others"
+
+
 @frozen
 class Version:
     """A plan and the calls it is for (loop versioning). `when`: a condition on the sizes, under which a copy of the
@@ -187,7 +190,7 @@ def _number(value: Any) -> int | None:
     return None
 
 
-def version_if(plan: Plan, when: Any, ending: str, why_not: str = "the sizes are known to be others") -> Version:
+def version_if(plan: Plan, when: Any, ending: str, why_not: str = OTHER_SIZES) -> Version:
     """A plan for calls with a condition on the sizes. NotApplicable if numbers decide that it never holds."""
     left = decided(when)
     if left is False:
