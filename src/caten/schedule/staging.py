@@ -208,7 +208,8 @@ class Tile:
                 around = max(around, n + 1)                      # the axis counts tiles, and the last is not whole
         whole = throughout(self.guards, self.axes[around:])
         if whole is not None and self.context.refutes(whole):    # each tile is at an edge
-            around = max([n + 1 for n, loop in enumerate(self.axes) if mentions(self.guards, (loop.name,))], default=around)
+            around = max([n for n, loop in enumerate(self.axes, 1) if mentions(self.guards, (loop.name,))],
+                         default=around)
         return around
 
     def _access(self, loops: tuple[str, ...]) -> Aref:

@@ -181,6 +181,14 @@ def vectorize_epilogue(draft: Draft, sums: Staged, column: str, lanes: int, cont
     vectorize_edges(draft, sums, column, lanes, context, *EPILOGUE)
 
 
+def unroll_usual(draft: Draft, axis: str, made: Staged, *does: str) -> None:
+    """Unroll a loop over a register tile, and its copies in the usual nests with these roles. (Where no tile is whole,
+    these stop at the edge, and stay loops.)"""
+    draft.take("unroll", axis)
+    for name in made.usual(axis, *does):
+        draft.try_steps(("unroll", name))
+
+
 def vectorize_edges(draft: Draft, made: Staged, axis: str, lanes: int, context: PlanContext, *does: str) -> None:
     """Vectorise the nests with these roles for tiles at the edge of an array, with masks or a scalar tail, where they
     are no vectors yet."""

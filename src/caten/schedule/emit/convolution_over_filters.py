@@ -12,7 +12,7 @@ from ..plans.convolutions import ConvolutionOverFilters
 from ..plans.plan import NotApplicable, PlanContext
 from ..staging import Shared
 from ..step_results import Nest, Staged
-from .common_steps import accumulate, vectorize_edges, vectorize_loop, vectorize_masked
+from .common_steps import accumulate, unroll_usual, vectorize_edges, vectorize_loop, vectorize_masked
 from .packed_convolution import drop_edge_conditions, transpose_filters, windows_over
 
 
@@ -57,10 +57,8 @@ def emit_convolution_over_filters(draft: Draft, chain: Chain, c: Contraction, pl
     if ji in copy:
         draft.attempt(partial(vectorize_loop, name=copy[ji], lanes=plan.lanes))
     vectorize_edges(draft, sums, ji, plan.lanes, context, "store", "add")
-    for name in (xi, yi):
-        draft.take("unroll", name)
-    for nest in sums.usual_nests("begin", "lay", "store", "add"):
-        draft.try_steps(*[("unroll", nest.loops[axis]) for axis in (xi, yi)])
+    for axis in (xi, yi):
+        unroll_usual(draft, axis, sums, "begin", "lay", "store", "add")
     for nest in results.nests:
         if nest.does in ("store", "finish"):
             draft.attempt(partial(_transpose_results, results=results, nest=nest, axes=(j, line, column),

@@ -14,6 +14,7 @@ from .common_steps import (
     EPILOGUE,
     accumulate,
     in_shorter_vectors,
+    unroll_usual,
     vectorize_edges,
     vectorize_loop,
 )
@@ -51,9 +52,8 @@ def emit_direct_convolution(draft: Draft, chain: Chain, c: Contraction, plan: Di
     for nest in right.nests:
         draft.attempt(partial(_vectorize_lines, channel=nest.loops[ci], line=nest.loops[yi], column=nest.loops[xo],
                               lanes=plan.lanes))
-    stores = sums.usual_nests("begin", "lay", "store", "add", *EPILOGUE)
-    tiles = [(yi, xi), *[(nest.loops[yi], nest.loops[xi]) for nest in stores if not nest.is_edge]]
-    for _, name in tiles:
+    usual = [nest for nest in sums.usual_nests("begin", "lay", "store", "add", *EPILOGUE) if not nest.is_edge]
+    for name in (xi, *[nest.loops[xi] for nest in usual]):
         vectorize_loop(draft, name, plan.lanes)
     if xi in copy:
         draft.attempt(partial(vectorize_loop, name=copy[xi], lanes=plan.lanes))
@@ -62,10 +62,8 @@ def emit_direct_convolution(draft: Draft, chain: Chain, c: Contraction, plan: Di
     if context.machine.has_fma and is_float(c.out.dtype):
         for name in (ci, *([copy[ci]] if ci in copy else [])):
             draft.take("contract", name)
-    for name in (*[name for name, _ in tiles], oi, *sums.usual(oi)):
-        draft.take("unroll", name)
-    for nest in [nest for nest in stores if nest.is_edge]:
-        draft.try_steps(("unroll", nest.loops[yi]))
+    unroll_usual(draft, yi, sums, "begin", "lay", "store", "add", *EPILOGUE)
+    unroll_usual(draft, oi, sums)
     if plan.unroll_inner:
         draft.take("unroll", window[-1])
 

@@ -19,6 +19,7 @@ from .common_steps import (
     EPILOGUE,
     accumulate,
     prefetch_operands,
+    unroll_usual,
     vectorize_edges,
     vectorize_loop,
     vectorize_masked,
@@ -75,8 +76,7 @@ def emit_packed_convolution(draft: Draft, chain: Chain, c: Contraction, plan: Pa
     if context.machine.has_fma and is_float(c.out.dtype):
         for name in (ci, *([copy[ci]] if ci in copy else [])):
             draft.take("contract", name)
-    for name in (oii, *sums.usual(oii)):
-        draft.take("unroll", name)
+    unroll_usual(draft, oii, sums)
     if not context.machine.fetches_ahead:
         draft.try_steps(("prefetch", oio, c.out.buffer, 1, "write"))
     prefetch_operands(draft, sums, oii, oio)

@@ -11,7 +11,7 @@ from ..analysis.loop_queries import mentions, trip_count
 from ..draft import Draft
 from ..plans.convolutions import TapByTap, TapsAtOnce
 from ..plans.plan import NotApplicable, PlanContext
-from .common_steps import accumulate, vectorize_copy, vectorize_edges, vectorize_loop, vectorize_tile
+from .common_steps import accumulate, unroll_usual, vectorize_copy, vectorize_edges, vectorize_loop, vectorize_tile
 from .packed_convolution import drop_edge_conditions
 
 
@@ -39,8 +39,8 @@ def emit_taps_at_once(draft: Draft, chain: Chain, c: Contraction, plan: TapsAtOn
         for name in (y, *([copy[y]] if y in copy else [])):
             draft.take("contract", name)
     vectorize_tile(draft, "", lane, sums)
-    for name in (tap, i, *sums.usual(tap), *sums.usual(i)):
-        draft.take("unroll", name)
+    unroll_usual(draft, tap, sums)
+    unroll_usual(draft, i, sums)
     for name in gradient.over(lane):
         draft.attempt(partial(vectorize_loop, name=name, lanes=plan.lanes))
     for name in image.over(vectors):
@@ -81,8 +81,7 @@ def emit_tap_by_tap(draft: Draft, chain: Chain, c: Contraction, plan: TapByTap, 
     for name in (lane, *[nest.loops[lane] for nest in nests]):
         vectorize_loop(draft, name, plan.lanes)
     vectorize_edges(draft, sums, lane, plan.lanes, context, "store", "add")
-    for name in (ii, *[nest.loops[ii] for nest in nests]):
-        draft.take("unroll", name)
+    unroll_usual(draft, ii, sums, "begin", "lay", "store", "add")
     for nest in gradient.usual_nests():
         draft.attempt(partial(_transpose_in_blocks, along=nest.loops[inside[-1]], lanes=plan.lanes))
     usual = pixels.usual_nests()

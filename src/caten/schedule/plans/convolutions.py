@@ -43,6 +43,7 @@ FEWER_TILES = (10, 9)           # narrow tiles must save so much: they are packe
 FILTER_ROWS = 4                 # of a tile that reads windows in place: it loads a vector of pixels for so many
 FEWEST_REGISTERS = 16           # for two lines of these, and twice as many registers for four
 COPYING = 1                     # filters that are multiplied while a window is copied, but for the halo of the lines
+PIECE = 6                       # filters that are multiplied while a line of a tile is copied
 ONE_VECTOR = 125                # percent of the time that a pixel takes in a tile of one vector of pixels, not two
 MOST_TAPS = 64                  # of weights: more are the pixels of an image, and the windows are not as large
 IMAGE_LINES = 64                # that are packed at once where windows are as large as images
@@ -363,10 +364,13 @@ def _for_few_pixels(p: Product, plan: PackedConvolution) -> PackedConvolution:
     if plan.lines == 1 or p.columns[-2].count is None or p.columns[-1].count is None:
         return plan
     lines, columns = p.columns[-2].count, p.columns[-1].count
+    filters = p.rows[-1].count or MOST_FILTERS
 
     def time(tile: tuple[int, int]) -> int:
-        covered = -(-lines // tile[0]) * -(-columns // tile[1]) * tile[0] * tile[1]
-        return covered * (ONE_VECTOR if tile[0] * tile[1] == plan.lanes else 100)
+        pieces, pixels = -(-lines // tile[0]) * -(-columns // tile[1]) * tile[0], tile[0] * tile[1]
+        rows = plan.rows * plan.lines * plan.width // pixels
+        products = pieces * tile[1] // plan.lanes * -(-filters // rows) * rows
+        return products * (ONE_VECTOR if pixels == plan.lanes else 100) + pieces * 100 * PIECE
     pixels = plan.lines * plan.width
     tiles = [(n // width, width) for n in (pixels, plan.lanes) for width in (plan.width, plan.width // 2)
              if width and n >= width]
