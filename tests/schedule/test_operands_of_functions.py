@@ -32,7 +32,7 @@ def test_a_scale_and_a_shift_are_computed_while_packing() -> None:
 @pytest.mark.slow
 def test_few_constant_pixels_fill_a_register_tile() -> None:
     """The gradient of 3 × 3 weights: a tile of 4 × 4 in the place of 4 × 8 or 2 × 16."""
-    made = schedule(x="8 B H V", w="8 B H V", y="8 8 3 3", order="0 1 2 3", sizes="(size B) (size H) (size V)", axes="(i 8) (j 8) (k 3) (l 3)",
+    made = schedule(x="16 B H V", w="8 B H V", y="16 8 3 3", order="0 1 2 3", sizes="(size B) (size H) (size V)", axes="(i 16) (j 8) (k 3) (l 3)",
                     over="(p B) (q H) (r V)", cond="(and (and (<= 0 (- (+ k q) 1)) (< (- (+ k q) 1) H)) (and (<= 0 (- (+ l r) 1)) (< (- (+ l r) 1) V)))",
                     left="(read X i p q r)", right="(read W j p (- (+ k q) 1) (- (+ l r) 1))")
     assert "(split l_2 4 pad) (split k_2 4 pad)" in made             # in the version for images of more than one pixel

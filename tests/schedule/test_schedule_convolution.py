@@ -2,6 +2,7 @@
 finite."""
 from __future__ import annotations
 
+import re
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -33,17 +34,18 @@ LARGEST = (3, 9, 8, 17, 1)
 SIZES = ((0, 0, 0, 0, 1), (1, 1, 1, 1, 1), (2, 3, 5, 4, 2), LARGEST, (9, 2, 13, 9, 3), (2, 2, 9, 18, 2))
 
 
-def windows(machine: str, dtype: str = "f32", stride: int | str = 1, dilation: int = 1, is_back: bool = False) -> LoopProgram:
+def windows(machine: str, dtype: str = "f32", stride: int | str = 1, dilation: int = 1, is_back: bool = False,
+            lines: int | str = "H", pixels: int | str = "W") -> LoopProgram:
     """Y[o y x] of X[c h w] and F[o c 3 3], padded by 1; the taps of a window are from the last pixel to the first, if
     `is_back`."""
     h, w = [f"(+ (- (* {p} {stride}) (* {k} {dilation})) 1)" if is_back else f"(- (+ (* {p} {stride}) (* {k} {dilation})) 1)"
             for p, k in (("y", "p"), ("x", "q"))]
-    inside = f"(and (and (<= 0 {h}) (< {h} H)) (and (<= 0 {w}) (< {w} W)))"
-    text = (f"(for o 0 M 1 serial (for c 0 C 1 serial (for y 0 H 1 serial (for x 0 W 1 serial (for p 0 3 1 serial (for q 0 3 1 serial"
+    inside = f"(and (and (<= 0 {h}) (< {h} {lines})) (and (<= 0 {w}) (< {w} {pixels})))"
+    text = (f"(for o 0 M 1 serial (for c 0 C 1 serial (for y 0 {lines} 1 serial (for x 0 {pixels} 1 serial (for p 0 3 1 serial (for q 0 3 1 serial"
             f" (if {inside} ((incf (aref Y o y x) (* (aref X c {h} {w}) (aref F o c p q)))))))))))")
     return program(text,
-                   f"""(size M) (size C) (size H) (size W) (size S) (buffer X {dtype} (C H W) (0 1 2) in) (buffer F {dtype} (M C 3 3) (0 1 2 3) in)
- (buffer Y {dtype} (M H W) (0 1 2) inout)""", MACHINES[machine])
+                   f"""(size M) (size C) (size H) (size W) (size S) (buffer X {dtype} (C {lines} {pixels}) (0 1 2) in) (buffer F {dtype} (M C 3 3) (0 1 2 3) in)
+ (buffer Y {dtype} (M {lines} {pixels}) (0 1 2) inout)""", MACHINES[machine])
 
 
 def line(machine: str) -> LoopProgram:
@@ -274,6 +276,33 @@ def test_gradients_of_weights_have_channels_in_vectors(of: str) -> None:
     assert transposed == ({"G"} if of == "signals" else {"G", "X"})             # signals have channels in vectors as they are
     sizes = ((2, 7, 17, 5, 6), (1, 3, 9, 18, 2), (1, 1, 8, 1, 1), (2, 2, 3, 3, 3), (0, 1, 9, 1, 1))
     assert_same(before, after, [each[5 - len(before.all(Size)):] for each in sizes])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("lines", "pixels"), [(4, 9), (20, 11)])
+def test_gradients_of_weights_transpose_pixels_of_images_all_of_whose_tiles_are_at_edges(lines: int, pixels: int) -> None:
+    text, names = [re.sub(r"\bH\b", str(lines), re.sub(r"\bW\b", str(pixels), part)) for part in GRADIENTS["images"]]
+    before = program(text, names.replace(f"(size {lines}) (size {pixels})", ""), MACHINES["avx2"])
+    after = scheduled(before)
+    assert {n.value.buffer for n in after.unique() if isinstance(n, Transpose)} == {"G", "X"}
+    assert_same(before, after, ((1, 3, 8), (2, 2, 9) if lines < 9 else (1, 1, 6)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("machine", ["avx512", "avx2"])
+def test_images_smaller_than_a_tile_are_packed_in_windows(machine: str) -> None:
+    before = windows(machine, lines=3, pixels=3)
+    after = scheduled(before)
+    assert {("split", "y", "4", "pad"), ("split", "x", "4", "pad"), ("fuse", "yi", "xi")} <= {*taken(after).steps}
+    assert_same(before, after, ((3, 2, 0, 0, 1), (17, 33, 0, 0, 1), (8, 1, 0, 0, 1), (2, 0, 0, 0, 1)))
+
+
+def test_an_image_of_known_extents_has_no_copies_that_no_call_reaches() -> None:
+    """12 × 12 pixels are no fewer tiles of 2 × 16 than of 4 × 8; tiles of 2 × 7 that cover 4 × 16 compute more, of however
+    many filters."""
+    for lines, pixels, copies in ((12, 12, {"v", "d"}), (4, 16, set())):
+        made = scheduled(windows("avx512", lines=lines, pixels=pixels))
+        assert {step[3] for step in taken(made).steps if step[0] == "specialize"} == copies
 
 
 @pytest.mark.parametrize("machine", ["avx2", "avx512"])

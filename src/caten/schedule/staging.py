@@ -206,10 +206,9 @@ class Tile:
                 break
             if any(mentions(cond, (loop.name,)) and mentions(cond, inner) for cond in self.guards):
                 around = max(around, n + 1)                      # the axis counts tiles, and the last is not whole
-        whole = throughout(self.guards, self.axes[around:])
-        if whole is not None and self.context.refutes(whole):    # each tile is at an edge
-            around = max([n for n, loop in enumerate(self.axes, 1) if mentions(self.guards, (loop.name,))],
-                         default=around)
+        while around < len(self.axes) and (whole := throughout(self.guards, self.axes[around:])) is not None and (
+                self.context.refutes(whole)):
+            around += 1                                          # each tile is at an edge along this axis, or another
         return around
 
     def _access(self, loops: tuple[str, ...]) -> Aref:
