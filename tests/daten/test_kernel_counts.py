@@ -30,8 +30,8 @@ def program_of(monkeypatch: pytest.MonkeyPatch, wanted: list[Tensor], compiled: 
     made: list[Any] = []
     usual = realization.program_of
 
-    def noted(*given: Any) -> Any:
-        made.append(usual(*given))
+    def noted(*given: Any, **options: Any) -> Any:
+        made.append(usual(*given, **options))
         if not compiled:
             raise Noted
         return made[-1]

@@ -52,9 +52,9 @@ def test_graphs_have_no_sums_of_one_term(monkeypatch: pytest.MonkeyPatch) -> Non
     made: list[TensorProgram] = []
     usual = realization.program_of
 
-    def assembled(*given: Any) -> Any:
-        made.append(usual(*given)[0])
-        return usual(*given)
+    def assembled(*given: Any, **options: Any) -> Any:
+        made.append(usual(*given, **options)[0])
+        return usual(*given, **options)
     monkeypatch.setattr(realization, "program_of", assembled)
     q, k, v = (np.random.default_rng(n).standard_normal((2, 1, 4)).astype(np.float32) for n in range(3))
     np.testing.assert_allclose(apply("attention", Tensor(q), Tensor(k), Tensor(v)).numpy(), v, rtol=1e-5)
