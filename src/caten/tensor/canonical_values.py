@@ -43,7 +43,6 @@ from .index_maps import (
     is_small,
     renamed,
     uses_of,
-    with_axis_names,
     with_reads,
 )
 from .invariants import with_invariants
@@ -83,17 +82,15 @@ def canonical_values(program: TensorProgram) -> TensorProgram:
     if _CANONICAL.holds(program, kept):
         return _put_together(others, program.all(Named), program.all(Define), program.checks, program.outputs)
     table = ValueTable(others)
-    program = _folded(_in_order(_without_copies(program, kept)), table.axis_names)
+    program = with_ordered_operands(_folded(_in_order(_without_copies(program, kept))), by_axes=False)
     table.names.taken.update(*[names_in(d.value) for d in program.definitions if isinstance(d.value, Nest)])
     names: dict[str, str] = {}
     program = _inlined(program, kept, _is_view)
     stored = kept | frozenset(program.results)
-    program = with_ordered_operands(_inlined(program, stored, _is_read_once), by_axes=False)
-    program = with_common_parts(program, kept, table.axis_names)
+    program = with_common_parts(_inlined(program, stored, _is_read_once), kept, table.axis_names)
     program = _inlined(_inlined(program, stored, _is_read_once), kept, _is_cheap)
     program = _inlined(with_invariants(program, kept, table.axis_names), stored, _is_read_once)
-    program = with_ordered_axes(with_ordered_operands(program, by_axes=False), kept)     # axes are in that of reads
-    program = with_ordered_sums(with_ordered_operands(program, by_axes=True))
+    program = with_ordered_sums(with_ordered_operands(with_ordered_axes(program, kept), by_axes=True))
     onto: dict[str, frozenset[str]] = {}
     for o in program.outputs:
         onto[o.value] = onto.get(o.value, frozenset()) | {o.name}
@@ -217,15 +214,14 @@ def _in_order(program: TensorProgram) -> TensorProgram:
     return program.replace(clauses=(*program.without(Output).clauses, *outputs))
 
 
-def _folded(program: TensorProgram, names: AxisNames) -> TensorProgram:
+def _folded(program: TensorProgram) -> TensorProgram:
     """The program with constants for operators of constants, and extents that are equal as sums of products written
-    equally: what an output size is computed by decides neither the loops nor what shares them. Axes have their
-    canonical names: where loops have a local array `p`, it is no value any more, and the name is free."""
+    equally: what an output size is computed by decides neither the loops nor what shares them."""
     shapes = {b.name: b.shape for b in program.buffers.values()}
     for d in program.definitions:
         shapes |= zip(d.names, shapes_of(d.value), strict=True)
-    made = {d: d if isinstance(d.value, Nest) else d.replace(value=_folded_value(
-        with_axis_names(d.value, names), shapes)) for d in program.definitions}
+    made = {d: d if isinstance(d.value, Nest) else d.replace(value=_folded_value(d.value, shapes))
+            for d in program.definitions}
     return program.replace(clauses=tuple([made[c] if isinstance(c, Define) else c for c in program.clauses]))
 
 
