@@ -39,8 +39,8 @@ def of_daten(network: str) -> tuple[int, int, int]:
 
     usual = realization.program_of
 
-    def kept(wanted: Any, calls: Any, leaves: Any, *more: Any) -> Any:
-        program, recipe = usual(wanted, calls, leaves, *more)
+    def kept(wanted: Any, calls: Any, leaves: Any, *more: Any, **options: Any) -> Any:
+        program, recipe = usual(wanted, calls, leaves, *more, **options)
         steps.append(Lowered(program, recipe, tuple(leaves), tuple(wanted)))
         return program, recipe
     realization.program_of = kept
