@@ -43,10 +43,12 @@ def of_daten(network: str) -> tuple[int, int, int]:
         program, recipe = usual(wanted, calls, leaves, *more, **options)
         steps.append(Lowered(program, recipe, tuple(leaves), tuple(wanted)))
         return program, recipe
-    realization.program_of = kept
     parameters, batch = NETWORKS[network](np.random.default_rng(0))
-    PEERS["caten"](network, parameters, batch, 1)()
-    realization.program_of = usual
+    realization.program_of = kept
+    try:
+        PEERS["caten"](network, parameters, batch, 1)()
+    finally:
+        realization.program_of = usual
     step = max(steps, key=lambda s: len(s.results))
     memory = Memory(step.program, step.sizes)
     before, after = sum([size for _, size in memory.places.values()]), memory.total

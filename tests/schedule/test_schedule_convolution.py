@@ -289,6 +289,19 @@ def test_gradients_of_weights_transpose_pixels_of_images_all_of_whose_tiles_are_
 
 
 @pytest.mark.slow
+def test_gradients_of_weights_transpose_pixels_of_tiles_at_edges_beside_those_at_none() -> None:
+    """Three tiles of 16 lines: only that in the middle is at no edge."""
+    extents = {"C": "8", "H": "48", "W": "9"}
+    text, names = [re.sub(r"\b[CHW]\b", lambda m: extents[m[0]], part) for part in GRADIENTS["images"]]
+    before = program(text, re.sub(r"\(size \d+\)", "", names), MACHINES["avx2"])
+    after = scheduled(before)
+    tiles = {loop.name for loop in loops_in(after) if loop.name.startswith("yi_r") and any(
+        isinstance(n, Transpose) and n.value.buffer == "X" for n in loop.unique())}
+    assert tiles == {"yi_r_2", "yi_re_2"}
+    assert_same(before, after, ((1, 2),))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", ["avx512", "avx2"])
 def test_images_smaller_than_a_tile_are_packed_in_windows(machine: str) -> None:
     before = windows(machine, lines=3, pixels=3)

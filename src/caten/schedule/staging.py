@@ -180,8 +180,9 @@ class Tile:
 
     def _either(self, full: Edge, edge: Edge, suffix: str) -> tuple[Stmt, ...]:
         """`full` if the whole tile satisfies the conditions, else `edge`. The test is inside the axes of variable
-        extent that the conditions use, and outside the other axes; there is none for single elements. Of a known number
-        of tiles the last may not be whole; then the test is inside the axis over them, too."""
+        extent that the conditions use, and outside the other axes; there is none for single elements. Where it would
+        always fail (of a known number of tiles the last is not whole, or each is at an edge of the array), it is inside
+        further axes."""
         if not self.guards:
             return full(self.axes)
         around = self._choices_around()
@@ -200,15 +201,9 @@ class Tile:
         variable = [n for n, loop in enumerate(self.axes) if not is_const(canonical(loop.hi - loop.lo))
                     and mentions(self.guards, (loop.name,))]
         around = max(variable, default=-1) + 1
-        for n, loop in enumerate(self.axes):
-            whole, inner = throughout(self.guards, self.axes[around:]), [axis.name for axis in self.axes[n + 1:]]
-            if whole is None or not self.context.refutes(whole):
-                break
-            if any(mentions(cond, (loop.name,)) and mentions(cond, inner) for cond in self.guards):
-                around = max(around, n + 1)                      # the axis counts tiles, and the last is not whole
         while around < len(self.axes) and (whole := throughout(self.guards, self.axes[around:])) is not None and (
                 self.context.refutes(whole)):
-            around += 1                                          # each tile is at an edge along this axis, or another
+            around += 1                     # no tile is whole along this axis, or one that is inside it
         return around
 
     def _access(self, loops: tuple[str, ...]) -> Aref:

@@ -79,7 +79,7 @@ def emit_packed_gemm(draft: Draft, chain: Chain, c: Contraction, plan: PackedGem
     registers = {n.name for n in locals_in(draft.program) if n.space == "register" and n.shape}
     for name in (iii, *visits.usual(iii)):
         if any(isinstance(n, Aref | Vref) and n.buffer in registers for n in draft.loop(name).unique()):
-            draft.try_steps(("unroll", name))                           # but for those that stop at the edge
+            draft.take("unroll", name)
     draft.try_steps(("prefetch", tiles[-1], c.out.buffer, 1, "write"))
     prefetch_operands(draft, visits, iii, tiles[-1])
     _prefetch_rows(draft, c.left.buffer, left, iii, plan.prefetch)
