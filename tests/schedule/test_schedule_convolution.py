@@ -22,6 +22,8 @@ from caten.loop.statements import Aref, If, Incf, Local, LoopProgram, Setf, Tran
 from caten.options import Options
 from caten.schedule import autoscheduler, script
 from caten.schedule.analysis.loop_queries import loops_in
+from caten.schedule.planning_log import Tried
+from caten.schedule.plans.plan import OTHER_SIZES
 from caten.semantics.interpret import run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -201,7 +203,7 @@ def test_extents_that_follow_from_sizes_choose_plans_as_sizes_do(code: str) -> N
 @pytest.mark.slow
 def test_whole_tiles_of_a_known_number_of_filters_are_packed_as_of_any_number() -> None:
     """Only the last tile of 66 filters has some beyond the edge; an image of 30 × 30 is no reason for half tiles."""
-    spec = CONV.replace("CODE", "conv2d(X, F, padding=(1, 1))").replace("[N C H W]", "[1 2 30 30]").replace("[O C 3 3]", "[66 2 3 3]")
+    spec = CONV.replace("CODE", "conv2d(X, F, padding=(1, 1))").replace("[N C EXTENTS]", "[1 2 30 30]").replace("[O C 3 3]", "[66 2 3 3]")
     options = Options(config=(("MARCH", "x86_64_v4"),))
     made = driver.advance(loading.load_programs(SpecText("conv.toml", spec, "toml"), options)[0], "loop", options)
     assert isinstance(made, LoopProgram)
@@ -285,6 +287,7 @@ def test_gradients_of_weights_transpose_pixels_of_images_all_of_whose_tiles_are_
     before = program(text, names.replace(f"(size {lines}) (size {pixels})", ""), MACHINES["avx2"])
     after = scheduled(before)
     assert {n.value.buffer for n in after.unique() if isinstance(n, Transpose)} == {"G", "X"}
+    assert [step for step in taken(after).steps if step[0] == "interior"] == [("interior", "yti_r_2w")]  # no test is around it
     assert_same(before, after, ((1, 3, 8), (2, 2, 9) if lines < 9 else (1, 1, 6)))
 
 
@@ -313,9 +316,9 @@ def test_images_smaller_than_a_tile_are_packed_in_windows(machine: str) -> None:
 def test_an_image_of_known_extents_has_no_copies_that_no_call_reaches() -> None:
     """12 × 12 pixels are no fewer tiles of 2 × 16 than of 4 × 8; tiles of 2 × 7 that cover 4 × 16 compute more, of however
     many filters."""
-    for lines, pixels, copies in ((12, 12, {"v", "d"}), (4, 16, set())):
-        made = scheduled(windows("avx512", lines=lines, pixels=pixels))
-        assert {step[3] for step in taken(made).steps if step[0] == "specialize"} == copies
+    for lines, pixels, out in ((12, 12, ["wide tiles"]), (4, 16, ["filters in vectors", "wide tiles"])):
+        log = autoscheduler.drafted(windows("avx512", lines=lines, pixels=pixels)).log
+        assert [e.what for e in log if isinstance(e, Tried) and e.why_not == OTHER_SIZES] == [f"the plan '{name}'" for name in out]
 
 
 @pytest.mark.parametrize("machine", ["avx2", "avx512"])
@@ -385,7 +388,7 @@ def test_results_of_filters_in_vectors_are_transposed(code: str, threads: bool, 
 
 CONV = """[composite]
 name = "Conv"
-inputs = ["X{float}[N C H W]", "F{float}[O C 3 3]", "b{float}[O]"]
+inputs = ["X{float}[N C EXTENTS]", "F{float}[O C 3 3]", "b{float}[O]"]
 outputs = ["Y{float}[...]"]
 
 [implementation]
@@ -395,10 +398,10 @@ code = "return CODE"
 
 
 @cache
-def of_spec(code: str, opt: int = 2, **config: str) -> LoopProgram:
+def of_spec(code: str, opt: int = 2, extents: str = "H W", **config: str) -> LoopProgram:
     """An image padded by 1 convolved by 3 x 3 filters, as a spec."""
     options = Options(opt=opt, config=(("MARCH", "x86_64_v4"), *config.items()))
-    (start,) = loading.load_programs(SpecText("conv.toml", CONV.replace("CODE", code), "toml"), options)
+    (start,) = loading.load_programs(SpecText("conv.toml", CONV.replace("CODE", code).replace("EXTENTS", extents), "toml"), options)
     after = driver.advance(start, "loop", options)
     assert isinstance(after, LoopProgram)
     return after
@@ -428,9 +431,10 @@ def test_edges_that_are_set_are_vectors_and_those_that_add_are_not(nightly: bool
 
 
 @pytest.mark.slow
-def test_a_padded_convolution_has_its_epilogue_in_registers() -> None:
-    """However the extent of the result is computed: (H + 2 - 3) // 1 + 1 is H."""
-    made = of_spec("np.maximum(conv2d(X, F, padding=(1, 1)) + b[:, None, None], 0)")
+@pytest.mark.parametrize("extents", ["H W", "3 3"])
+def test_a_padded_convolution_has_its_epilogue_in_registers(extents: str) -> None:
+    """However the extent of the result is computed: (H + 2 - 3) // 1 + 1 is H. 3 × 3 pixels are at the edge of their tile."""
+    made = of_spec("np.maximum(conv2d(X, F, padding=(1, 1)) + b[:, None, None], 0)", extents=extents)
     sums = [step for step in taken(made).steps if step[0] == "stage" and step[2] == "Y" and step[3] != "accumulate"]   # what maps rows in place
     assert {step[3] for step in sums} == {"finish"}
 

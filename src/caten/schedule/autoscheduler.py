@@ -44,7 +44,7 @@ from .planning_log import Chosen, Planned, Tried
 from .planning_processes import Answer, Task, with_free_names
 from .plans import row_passes
 from .plans.parameters import DEFAULTS, Choices
-from .plans.plan import OTHER_SIZES, NestKind, NotApplicable, PlanContext, Planner, Version, version_if
+from .plans.plan import OTHER_SIZES, NestKind, NotApplicable, PlanContext, Planner, Version
 from .plans.versions import COPIES, DEVICE_NESTS, OUTER_LOOPS, PERFECT_NESTS, ROW_PASSES, WHOLE_NESTS
 from .reshaped_loops import unflatten_arrays, unfuse_reshaped
 from .script import is_applied, recorded
@@ -328,8 +328,6 @@ def _versions(draft: Draft, chain: Chain, kind: NestKind, context: PlanContext) 
 def _version(draft: Draft, chain: Chain, matched: Any, planner: Planner, context: PlanContext) -> Version:
     """Make one version of a nest."""
     version = planner(matched, context)
-    if version.when is not None:
-        version = version_if(version.plan, version.when, version.ending)
     if version.when is not None and draft.is_always(chain.names[0], version.when):
         version = replace(version, when=None)
     draft.log.append(Chosen(str(version.plan), draft.depth))
