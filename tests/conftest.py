@@ -132,8 +132,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
                     given = [p for p in signature(function).parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD and p.default is not p.empty]
                     patch.setattr(function, "__defaults__", tuple([1 if p.name == "opt" else p.default for p in given]))
                 patch.setitem(op.__kwdefaults__, "opt", 1)
+                patch.setattr(settings, "_CURRENT", [replace(settings.options(), opt=1)])      # before the other: it keeps what it finds
                 patch.setattr(settings, "options_of", lambda name, **given: api.options_of(name, **{"opt": 1, **given}))
-                patch.setattr(settings, "_CURRENT", [replace(settings.options(), opt=1)])
         return (yield)
 
 
