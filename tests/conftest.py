@@ -101,6 +101,9 @@ def empty_cache() -> str:
     return folder
 
 
+LOWERED: list[bool] = []                                                  # was the last test compiled at -O1?
+
+
 @cache
 def host_runtimes() -> tuple[type[Runtime], ...]:
     """The classes of the runtimes whose C compiler's level is lowered by day."""
@@ -124,10 +127,15 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         patch.setitem(REFUSES, "compilers", refuses(item, folder))
         if REFUSES["compilers"]:
             patch.setenv("CATEN_CACHE_DIR", empty_cache())
+        is_lowered = folder in OF_VALUES and item.get_closest_marker("scheduled") is None and not item.config.getoption("--nightly")
+        if [is_lowered] != LOWERED:
+            LOWERED[:] = [is_lowered]
+            for forget in settings._FORGOTTEN:                              # what daten keeps of the level before
+                forget()
         if (folder in OF_VALUES | OF_BEHAVIOUR or folder.endswith(".py")) and not item.config.getoption("--nightly"):
             for kind in host_runtimes():
                 patch.setattr(kind, "config", {**kind.config, "OPT": replace(kind.config["OPT"], default=0)})
-            if folder in OF_VALUES and item.get_closest_marker("scheduled") is None:
+            if is_lowered:
                 for function in (api.compile, api_runs.test):
                     given = [p for p in signature(function).parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD and p.default is not p.empty]
                     patch.setattr(function, "__defaults__", tuple([1 if p.name == "opt" else p.default for p in given]))
