@@ -48,10 +48,19 @@ def test_the_order_of_a_value_that_is_read() -> None:
         assert any(d.startswith("(define") and "compute f32 ((i K) (j N)) (exp (+ (read v0 i j) (read v0 i j)))" in d for d in found)
 
 
-def values(inputs: str, outputs: str, *lines: str) -> list[str]:
+def values(inputs: str, outputs: str, *lines: str, lang: str = "lisp") -> list[str]:
     """The values of a spec over arrays."""
-    text = f'[composite]\nname = "T"\ninputs = [{inputs}]\noutputs = [{outputs}]\n[implementation]\nlang = "lisp"\ncode = """\n' + "\n".join(lines) + '"""\n'
+    text = f'[composite]\nname = "T"\ninputs = [{inputs}]\noutputs = [{outputs}]\n[implementation]\nlang = "{lang}"\ncode = """\n' + "\n".join(lines) + '"""\n'
     return [" ".join(str(d).split()) for d in values_of(SpecText("t.toml", text, "toml")).definitions]
+
+
+@pytest.mark.parametrize("order", ["XHWR", "WRXH", "RHWX"])
+def test_the_rows_of_a_batch_are_before_those_of_weights(order: str) -> None:
+    """Of what is read, the array with the most axes has them: no output tells their order, which is that of both products."""
+    arrays = {"X": '"X{float}[B T P]"', "H": '"H{float}[B Q]"', "W": '"W{float}[G P]"', "R": '"R{float}[G Q]"'}
+    code = "U = np.tanh(X[:, 0, :] @ W.T + H @ R.T)", "return U.sum(axis=0) * U.max()"
+    found = values(", ".join(arrays[name] for name in order), '"Y{float}[G]"', *code, lang="python")
+    assert [d[d.index("((i"):][:15] for d in found if "(read X" in d or "(read H" in d] == ["((i B) (j G)) ("] * 2
 
 
 @pytest.mark.parametrize(("declared", "index"), [("N C H W", "n c h w"), ("N H W C", "n h w c"), ("H C W N", "h c w n")])

@@ -99,14 +99,19 @@ def _with_sums_in(value: object, order: tuple[int, ...]) -> Reduce:
 
 def _orders_of_reads(definitions: Iterable[Define]) -> dict[str, tuple[int, ...]]:
     """Of the reductions and maps: their axes in the order in which their formulas read them. It is that in memory, in
-    the array that most of them are indices of; of another of these values, in its order."""
+    the array that most of them are indices of; of another of these values, in its order. Of several, it is that of the
+    array with the most axes, or of the value whose order comes from one: a batch is before the rows of weights."""
     orders: dict[str, tuple[int, ...]] = {}
+    ranks: dict[str, int] = {}                          # of the arrays that orders come from
     for d in definitions:
         if isinstance(d.value, Reduce | Compute):
             own = {a.name for a in d.value.axes}
-            reads = [_in_order([name for n in orders.get(r.buffer, range(len(r.index)))
-                                for name in _variables(r.index[n]) if name in own]) for r in reads_of(d.value)]
-            found = dict.fromkeys(name for names in sorted(reads, key=len, reverse=True) for name in names)
+            reads = sorted([(_in_order([name for n in orders.get(r.buffer, range(len(r.index)))
+                                        for name in _variables(r.index[n]) if name in own]),
+                             ranks.get(r.buffer, len(r.index))) for r in reads_of(d.value)],
+                           key=lambda read: (len(read[0]), read[1]), reverse=True)
+            ranks[d.name] = reads[0][1] if reads else 0
+            found = dict.fromkeys(name for names, _ in reads for name in names)
             at = {name: n for n, name in enumerate(found)}
             places = [at.get(a.name, len(at)) for a in d.value.axes]
             if isinstance(d.value, Reduce) and _has_windows(d.value):

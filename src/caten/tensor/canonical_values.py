@@ -43,6 +43,7 @@ from .index_maps import (
     is_small,
     renamed,
     uses_of,
+    with_axis_names,
     with_reads,
 )
 from .invariants import with_invariants
@@ -82,10 +83,10 @@ def canonical_values(program: TensorProgram) -> TensorProgram:
     if _CANONICAL.holds(program, kept):
         return _put_together(others, program.all(Named), program.all(Define), program.checks, program.outputs)
     table = ValueTable(others)
-    program = with_ordered_operands(_folded(_in_order(_without_copies(program, kept))), by_axes=False)
+    program = _folded(_in_order(_without_copies(program, kept)), table.axis_names)
     table.names.taken.update(*[names_in(d.value) for d in program.definitions if isinstance(d.value, Nest)])
     names: dict[str, str] = {}
-    program = _inlined(program, kept, _is_view)
+    program = with_ordered_operands(_inlined(program, kept, _is_view), by_axes=False)
     stored = kept | frozenset(program.results)
     program = with_common_parts(_inlined(program, stored, _is_read_once), kept, table.axis_names)
     program = _inlined(_inlined(program, stored, _is_read_once), kept, _is_cheap)
@@ -214,14 +215,15 @@ def _in_order(program: TensorProgram) -> TensorProgram:
     return program.replace(clauses=(*program.without(Output).clauses, *outputs))
 
 
-def _folded(program: TensorProgram) -> TensorProgram:
+def _folded(program: TensorProgram, names: AxisNames) -> TensorProgram:
     """The program with constants for operators of constants, and extents that are equal as sums of products written
-    equally: what an output size is computed by decides neither the loops nor what shares them."""
+    equally: what an output size is computed by decides neither the loops nor what shares them. Axes have their
+    canonical names: where loops have a local array `p`, it is no value any more, and the name is free."""
     shapes = {b.name: b.shape for b in program.buffers.values()}
     for d in program.definitions:
         shapes |= zip(d.names, shapes_of(d.value), strict=True)
-    made = {d: d if isinstance(d.value, Nest) else d.replace(value=_folded_value(d.value, shapes))
-            for d in program.definitions}
+    made = {d: d if isinstance(d.value, Nest) else d.replace(value=_folded_value(
+        with_axis_names(d.value, names), shapes)) for d in program.definitions}
     return program.replace(clauses=tuple([made[c] if isinstance(c, Define) else c for c in program.clauses]))
 
 

@@ -7,7 +7,20 @@ from ..core.expr import Const, Expr, Op, Var
 from ..core.node import Node, kept, substitute
 from ..loop.affine import canonical
 from ..loop.renaming import renamed_arrays
-from .values import Axis, Compute, Nest, Read, Reduce, Scan, Scatter, Value, operands_of, reads_of
+from .values import (
+    Axis,
+    AxisNames,
+    Compute,
+    Nest,
+    Read,
+    Reduce,
+    Scan,
+    Scatter,
+    Value,
+    operands_of,
+    reads_of,
+    with_formulas,
+)
 
 Uses = list[tuple[Value, Read]]                     # the readers of a value, and where they read it
 
@@ -129,6 +142,28 @@ def element(value: Compute, index: tuple[Expr, ...]) -> Expr:
 def in_canonical_form(e: Expr) -> Expr:
     """The expression with canonical indices."""
     return replaced(e, lambda r: r.replace(index=tuple([canonical(i) for i in r.index])))
+
+
+def with_axis_names(value: Value, names: AxisNames) -> Value:
+    """A value whose axes have their canonical names."""
+    own, count = axes_of(value), len(getattr(value, "axes", ()))
+    extents = [a.extent for a in own]
+    made = (*names.axes(extents[:count]), *names.over(extents[count:]))
+    if own == made:
+        return value
+    new: dict[Expr, Expr] = {a.var: b.var for a, b in zip(own, made, strict=True)}
+
+    def go(e: Expr) -> Expr:
+        return in_canonical_form(substitute(e, new))
+    changes: dict[str, object] = {"axes": made[:count]}
+    match value:
+        case Reduce():
+            changes["over"] = made[count:]
+        case Scan():
+            changes["axis"] = made[own.index(value.scanned)].name
+        case Scatter():
+            changes["index"] = tuple(map(go, value.index))
+    return with_formulas(value, go).replace(**changes)
 
 
 def renamed(value: Value, names: Mapping[str, str]) -> Value:

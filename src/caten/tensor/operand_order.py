@@ -6,7 +6,8 @@
 
 The operand with more axes is first, then the one that costs more (of conditions: less); constants are last. Of two
 elements of arrays, the one whose index has the earlier axes is first (rows before columns), or the one nearer to the
-start of the array; values come before parameters, and sums before maps. What these criteria do not tell apart is
+start of the array; values come before parameters, sums before maps, and what reads values whose own formulas cost more
+before what reads others: a step of a recurrence has a parameter where the next has a value. What is not told apart is
 compared by structure, then the values that are read by their own formulas, then what these read by theirs, and at last
 by the parameters that are read. The criteria are local, the nearest first, so the layers of a network and the steps of
 a recurrence, which differ in what they read far back, have their operands in the same order, and share their kernels.
@@ -144,7 +145,8 @@ class _Order:
         """Is an operand before another one, whichever is written first?"""
         criteria: tuple[Callable[[Expr], Any], ...] = (
             self.is_constant, self.axes_read, self.cost, self.axes, self.offsets, self.kind, self.variables,
-            *[partial(self.outline, levels=levels) for levels in range(LEVELS + 1)], self.parameters)
+            self.cost_of_values, *[partial(self.outline, levels=levels) for levels in range(LEVELS + 1)],
+            self.parameters)
         for criterion in criteria:
             x, y = criterion(a), criterion(b)
             if x != y:
@@ -174,6 +176,11 @@ class _Order:
     def kind(self, e: Expr) -> int:
         """Of an element: what it is read from."""
         return self.known.kind(e.buffer) if isinstance(e, Read) else -1
+
+    def cost_of_values(self, e: Expr) -> int:
+        """What computing the values that it reads costs, each from what that reads."""
+        names = {n.buffer for n in e.unique() if isinstance(n, Read)}
+        return -sum([cost(part) for name in names for part in formulas_of(self.known.values.get(name))])
 
     def variables(self, e: Expr) -> int:
         return len(e.variables)
