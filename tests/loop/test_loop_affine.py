@@ -12,7 +12,7 @@ from caten.loop.affine import Linear, canonical, constant, expression, key_of, l
 from caten.loop.statements import LoopProgram
 
 
-def expr(text: str, types: str = "(let i i64 0) (let j i64 0) (let k i64 0) (let n i64 0) (let a u8 0:u8) (let b i32 0:i32)"):
+def expr(text: str, types: str = "(let i i64 0) (let j i64 0) (let k i64 0) (let n i64 0) (let a u8 0:u8) (let b i32 0:i32) (let x f32 0.0) (let y f32 0.0)"):
     from caten.core.program import resolve
     return resolve(LoopProgram("t", (*read(types), read(f"(require (= {text} {text}))")[0]))).clauses[-1].cond.args[0]
 
@@ -34,6 +34,9 @@ def expr(text: str, types: str = "(let i i64 0) (let j i64 0) (let k i64 0) (let
     ("(+ (* 3 (floordiv i 4)) (mod i 4))", "(+ (* 3 (floordiv i 4)) (mod i 4))"),
     ("(- a 1:u8)", "(+ a 255:u8)"),
     ("(* 256:i32 (* b 16777216:i32))", "0:i32"),
+    ("(cast i64 (floor (* y (+ x 0.5))))", "(cast i64 (floor (* (+ 0.5 x) y)))"),
+    ("(+ 1 (cast i64 (where (> x y) x y)))", "(+ (cast i64 (where (< y x) x y)) 1)"),
+    ("(cast i64 (- y x))", "(cast i64 (- y x))"),
 ])
 def test_equal_sums_have_one_spelling(written: str, normal: str) -> None:
     assert show(canonical(expr(written))) == normal

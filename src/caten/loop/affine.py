@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..core.dtypes import DTYPES, is_integer
+from ..core.dtypes import DTYPES, is_float, is_integer
 from ..core.expr import Cast, Const, Expr, Op, Var
 from ..core.node import Node, kept
+from ..core.scalars import EXCHANGED, OPERATORS
 from ..core.text import flat, form_of
 
 Monomial = tuple[Expr, ...]
@@ -227,12 +228,31 @@ def _rejoined(form: Linear) -> Linear:
 
 
 def _inside(expr: Expr) -> Expr:
-    """An atom whose integer operands are in canonical form."""
+    """An atom whose integer operands are in canonical form, and what an integer is made of from floats in order."""
     inner: Expr = expr.map(lambda child: canonical(child) if isinstance(child, Expr) else child)
+    if isinstance(inner, Cast) and is_integer(inner.type) and _is_float(inner.arg):
+        return inner.replace(arg=_in_order(inner.arg))
     if isinstance(inner, Op) and inner.fn in ("min", "max") and is_integer(inner.dtype):
         a, b = sorted(inner.args, key=key_of)
         return a if a is b else Op(inner.fn, (a, b))
     return inner
+
+
+@kept
+def _in_order(expr: Expr) -> Expr:
+    """The same floats whichever way round they are written: the operands of sums and products sorted, and comparisons
+    < or <=. A condition and the index that it is about may come from passes of which one has ordered them."""
+    made: Expr = expr.map(lambda child: _in_order(child) if isinstance(child, Expr) else child)
+    if not isinstance(made, Op) or not _is_float(made.args[0]):
+        return made
+    if made.fn in ("gt", "ge"):
+        return Op(EXCHANGED[made.fn], made.args[::-1])
+    return made.replace(args=tuple(sorted(made.args, key=key_of))) if OPERATORS[made.fn].commutative else made
+
+
+def _is_float(expr: Expr) -> bool:
+    """Is it a real float? What has no type yet is none."""
+    return expr.dtype in DTYPES and is_float(expr.dtype)
 
 
 def _rank(term: tuple[Monomial, int]) -> tuple[int, int, str]:
