@@ -388,3 +388,18 @@ def test_tiles_of_three_axes_that_lie_in_one_row() -> None:
         _reads_a_row(loops, index.format("(+ kv (+ m 1))"))
     with pytest.raises(CatenError, match="index 1 is not shown to be inside"):
         _reads_a_row(loops, index.replace("(* 64 (*", "(* 65 (*").format("kv"))
+
+
+@pytest.mark.parametrize("index", ["{0}", "(where (< {0} 0) (+ {0} N) {0})"])
+def test_an_index_made_of_floats_is_the_one_in_its_condition_whichever_way_round(index: str) -> None:
+    """Gradients of `roi_align`, also of bfloat16: passes had ordered the operands in the condition alone."""
+    asked, used = [index.format(f"(cast i64 (cast bf16 (floor {product})))") for product in ("(* (aref u m) (+ x 0.5))", "(* (+ 0.5 x) (aref u m))")]
+    verify(resolve(read(f"(loop t (size M) (size N) (scalar x f32) (buffer u f32 (M) (0) in) (buffer X f32 (N) (0) inout)"
+                        f"(kernel t (for m 0 M 1 serial (if (where (<= 0 {asked}) (< {asked} N) false) ((setf (aref X {used}) 0.0))))))")[0]))
+
+
+def test_the_last_vector_is_inside_of_a_row_that_only_a_product_shows_to_be_longer() -> None:
+    """The lanes were carried along in a proof that found K + 8 >= 16 alone."""
+    verify(resolve(read("""(loop t (size K) (buffer X u8 (16 (+ K 8)) (0 1) inout)
+      (kernel t (if (and (<= (+ K 8) 262144) (<= (+ K 8) (floordiv (* K K) 32)))
+        ((for part 0 16 1 serial (if (< (* 16 (floordiv (+ K 8) 16)) (+ K 8)) ((setf (vref X 16 (part (- K 8))) (splat 16 0:u8)))))))))""")[0]))

@@ -400,7 +400,18 @@ class Context(Valuation):
 
     def is_nonnegative(self, form: Linear) -> bool:
         """True if form ≥ 0 is shown wherever the assumptions hold."""
-        return self.interval(form)[0] >= 0 or self.excludes((Constraint(form.scaled(-1).shifted(-1)),))
+        return self.interval(form)[0] >= 0 or self.excludes((Constraint(self._at_ends(form).scaled(-1).shifted(-1)),))
+
+    def _at_ends(self, form: Linear) -> Linear:
+        """The least value of the form over the variables that nothing but their range is known of, as the lane of a
+        vector: a search would only carry them along."""
+        for (atom, *more), factor in form.terms.items():
+            if more or not isinstance(atom, Var) or atom.name not in self.ranges or self.about(atom):
+                continue
+            if sum(atom.name in a.variables for a in form.atoms()) == 1:
+                end = self.ranges[atom.name][factor < 0]
+                form = form.plus(of_atom(atom), -factor).shifted(factor * end)
+        return form
 
     def shows_nonnegative(self, form: Linear) -> bool:
         """As `is_nonnegative`, by short proofs alone: for what is better where it is shown, and right in any case."""

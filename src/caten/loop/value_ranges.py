@@ -113,7 +113,7 @@ class Valuation(ABC):
                 form = self.linear(arg)
                 return form if self.fits(form, dtype) else of_atom(canonical(expr))
             case _:
-                return of_atom(expr)
+                return of_atom(canonical(expr))
 
     def _remainder(self, expr: Expr) -> Linear:
         """The form of a factor, with a remainder as an atom: it is small, which N - 2·⌊N/2⌋ does not show."""
