@@ -403,3 +403,11 @@ def test_the_last_vector_is_inside_of_a_row_that_only_a_product_shows_to_be_long
     verify(resolve(read("""(loop t (size K) (buffer X u8 (16 (+ K 8)) (0 1) inout)
       (kernel t (if (and (<= (+ K 8) 262144) (<= (+ K 8) (floordiv (* K K) 32)))
         ((for part 0 16 1 serial (if (< (* 16 (floordiv (+ K 8) 16)) (+ K 8)) ((setf (vref X 16 (part (- K 8))) (splat 16 0:u8)))))))))""")[0]))
+
+
+def test_the_end_of_a_fused_loop_is_a_product_where_a_condition_inside_shows_that_it_does_not_wrap() -> None:
+    """`pad` around a loop of a tile's rows times N: where the loop begins, the rows may be fewer than none."""
+    verify(resolve(read("""(loop t (size M) (size N) (buffer A f32 (M N) (0 1) in) (buffer w f32 (M) (0) inout)
+      (kernel t (for i 0 (* 8 (floordiv (+ (floordiv (floordiv (+ M 7) 8) 3) 7) 8)) 1 serial (for k 0 3 1 serial
+        (for jn 0 (* (min (- (- M (* 24 i)) (* 8 k)) 8) N) 1 serial (if (< i (floordiv (floordiv (+ M 7) 8) 3))
+          ((incf (aref w (+ (+ (* 24 i) (* 8 k)) (floordiv jn N))) (aref A (+ (+ (* 24 i) (* 8 k)) (floordiv jn N)) (mod jn N))))))))))""")[0]))

@@ -236,13 +236,12 @@ def _bounds(known: Assumptions, atom: Expr, widely: bool) -> Iterator[Constraint
 def _laws(known: Assumptions, atom: Expr) -> Iterator[tuple[Alternative, ...]]:
     """The clauses that define an atom."""
     it = of_atom(atom)
-    may_wrap = isinstance(atom, Op) and atom.fn in ("add", "sub", "mul", "neg")
-    if (isinstance(atom, Cast) or may_wrap) and (form := known.linear(atom)) != it:   # known better here
+    if (isinstance(atom, Cast) or _may_wrap(atom)) and (form := known.linear(atom)) != it:   # known better here
         yield ((Constraint(form - it, equal=True),),)
     match atom:
         case Op(fn="floordiv", args=(a, b)) if is_integer(atom.dtype):
             e, d = known.linear(a), known.linear(b)
-            if known.is_nonnegative(d.shifted(-1)):                    # d·q ≤ e < d·q + d
+            if _is_positive(known, d):                    # d·q ≤ e < d·q + d
                 whole = d.times(it)
                 yield ((Constraint(e - whole),),)
                 yield ((Constraint((whole + d - e).shifted(-1)),),)
@@ -250,7 +249,7 @@ def _laws(known: Assumptions, atom: Expr) -> Iterator[tuple[Alternative, ...]]:
                     yield ((Constraint((times - it).shifted(-1)),),)   # e < times·d gives q < times
         case Op(fn="mod", args=(a, b)) if is_integer(atom.dtype):
             e, d = known.linear(a), known.linear(b)
-            if known.is_nonnegative(d.shifted(-1)):                    # e = d·⌊e/d⌋ + it, 0 ≤ it < d
+            if _is_positive(known, d):                    # e = d·⌊e/d⌋ + it, 0 ≤ it < d
                 quotient = known.linear(Op("floordiv", (expression(e), expression(d))))
                 yield ((Constraint(d.times(quotient) + it - e, equal=True),),)
                 yield ((Constraint(it), Constraint((d - it).shifted(-1))),)
@@ -302,7 +301,7 @@ def multiples_above(known: Stated, form: Linear, of: Linear) -> Iterator[Linear]
     atoms, parts = set(form.atoms()), set(of.atoms())
     stated = [c for clause in known.clauses if len(clause.alternatives) == 1 for c in clause.alternatives[0]]
     bounds = [bound for c in stated if not c.equal and not atoms.isdisjoint(c.linear.atoms())
-              for each in _without_minimum(known, c.linear)
+              for each in _without_minimum(known, known_better(known, c.linear))
               if (bound := _without_digits(known, (each + form).shifted(1), atoms)) is not None]
     gaps = [without_common_factors(known, c.linear) for c in stated
             if c.equal and not parts.isdisjoint(c.linear.atoms())] if bounds else []
@@ -310,6 +309,26 @@ def multiples_above(known: Stated, form: Linear, of: Linear) -> Iterator[Linear]
         for each in (bound, *[bound + gap for gap in gaps], *[bound - gap for gap in gaps]):
             if (times := each.quotient(of)) is not None:
                 yield times
+
+
+def _is_positive(known: Assumptions, form: Linear) -> bool:
+    """Is a divisor positive? Where it is one atom, most often a factor of a loop's end shows it, which takes no proof."""
+    atom = next(form.atoms(), None)
+    return (atom is not None and form == of_atom(atom) and known.is_positive(atom)
+            or known.is_nonnegative(form.shifted(-1)))
+
+
+def _may_wrap(atom: Expr) -> bool:
+    """Is it arithmetic that was an atom where it was stated, for it may have wrapped there?"""
+    return isinstance(atom, Op) and atom.fn in ("add", "sub", "mul", "neg")
+
+
+def known_better(known: Stated, form: Linear) -> Linear:
+    """A form with what does not wrap here multiplied out: a fused loop may have stated its end where less was known."""
+    for m, k in form.terms.items():
+        if len(m) == 1 and _may_wrap(m[0]) and (better := known.linear(m[0])) != of_atom(m[0]):
+            form = form.plus(of_atom(m[0]), -k).plus(better, k)
+    return form
 
 
 def _without_digits(known: Stated, form: Linear, atoms: set[Expr]) -> Linear | None:

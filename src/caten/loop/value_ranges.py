@@ -17,7 +17,7 @@ from .affine import Linear, Monomial, canonical, constant, expression, key_of, l
 from .effects import NOTHING
 from .float_ranges import whole_range
 from .integer_sets import Constraint
-from .refutation import FAR, MAX_DEPTH, Alternative, Clause, Range, multiples_above
+from .refutation import FAR, MAX_DEPTH, Alternative, Clause, Range, known_better, multiples_above
 from .statements import Aref
 
 GREATEST_SIZE = 1 << 40        # of an extent
@@ -283,13 +283,15 @@ class Valuation(ABC):
         return len(others) + len(factors) == len(product) and all(map(self.is_positive, others))
 
     def is_positive(self, atom: Expr) -> bool:
-        """True if an atom is positive by its range, or it or a part of it is greater than something, as a loop's end
-        is."""
-        if self.atom_range(atom)[0] >= 1:
+        """True if an atom is positive by its range, or it, a part of it or a product of it is greater than something,
+        as a loop's end is."""
+        least = self.atom_range(atom)[0]
+        if least >= 1:
             return True
-        above = [k.linear for _, c in self.about(atom) if len(c.alternatives) == 1 for k in c.alternatives[0]]
-        ends = [(form, m, k) for form in above
-                for m, k in form.terms.items() if k > 0 and len(m) == 1 and self._at_most(m[0]) is atom]
+        above = [known_better(self, k.linear)
+                 for _, c in self.about(atom) if len(c.alternatives) == 1 for k in c.alternatives[0]]
+        ends = [(form, m, k) for form in above for m, k in form.terms.items()
+                if k > 0 and (self._at_most(m[0]) is atom if len(m) == 1 else least == 0 and atom in m)]
         return any(self.interval(Linear({m: k}) - form)[0] >= 1 for form, m, k in ends)
 
     def _at_most(self, atom: Expr) -> Expr | None:
