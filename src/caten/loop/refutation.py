@@ -312,9 +312,9 @@ def multiples_above(known: Stated, form: Linear, of: Linear) -> Iterator[Linear]
 
 
 def _is_positive(known: Assumptions, form: Linear) -> bool:
-    """Is a divisor positive? Where it is one atom, most often a factor of a loop's end shows it, which takes no proof."""
+    """Is a divisor positive? Where it is one atom, most often a factor of a loop's end shows it, without a proof."""
     atom = next(form.atoms(), None)
-    return (atom is not None and form == of_atom(atom) and known.is_positive(atom)
+    return ((atom is not None and form == of_atom(atom) and known.is_positive(atom))
             or known.is_nonnegative(form.shifted(-1)))
 
 
