@@ -77,16 +77,16 @@ class Memory(Scope):
 
     def part(self, fn: str, ref: Vref) -> Code:
         """A vector of the real or imaginary parts of complex numbers in memory."""
-        part, given, stride = PART[ref.dtype], list[Code](), self.stride(ref)
+        part, stride = PART[ref.dtype], self.stride(ref)
         first = prefix(f"(const {self.helpers.types[part]} *)", Code(f"({self.pointer(ref).text})"))
-        if stride.text == "1" and ref.mask is None:
-            return call(self.helpers.every_second(fn, part, ref.count), first)
+        if stride.text == "1":
+            conditions = [] if ref.mask is None else [self.condition(ref.mask, DTYPES[part].bits, ref.count)]
+            return call(self.helpers.every_second(fn, part, ref.count, bool(conditions)), first, *conditions)
+        if ref.mask is None:
+            return call(self.helpers.every_second_apart(fn, part, ref.count), first, stride)
         pointer = infix("+", ADD, first, Code("1")) if fn == "imag" else first
-        given.append(Code("2") if stride.text == "1" else infix("*", MUL, Code("2"), stride))
-        if ref.mask is not None:
-            given.append(self.condition(ref.mask, DTYPES[part].bits, ref.count))
-        action = "gather" if ref.mask is None else "gather_if"
-        return call(self.helpers.memory(action, part, ref.count), pointer, *given)
+        return call(self.helpers.memory("gather_if", part, ref.count), pointer, infix("*", MUL, Code("2"), stride),
+                    self.condition(ref.mask, DTYPES[part].bits, ref.count))
 
     def store_parts(self, ref: Vref, parts: Sequence[Code]) -> Code:
         """The store of complex numbers, from a vector of their real and one of their imaginary parts."""

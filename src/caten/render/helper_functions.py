@@ -555,15 +555,34 @@ return ({integer})a;
             storage = "CT_SOME " if action == "load_if" else storage
         return self.define(name, make)
 
-    def every_second(self, name: str, dtype: str, lanes: int) -> str:
-        """`real imag`: the first or the second elements of pairs of neighbours."""
+    def every_second(self, name: str, dtype: str, lanes: int, masked: bool = False) -> str:
+        """`real imag`: the first or the second elements of pairs of neighbours; `masked`: 0 outside of a mask."""
+        whole = f"ct_{name}_of_pairs{'_if' * masked}_{dtype}x{lanes}"
+
         def make() -> str:
             vector, wide = self.type(dtype, lanes), self.loose_type(dtype, 2 * lanes)
-            order = ", ".join([str(2 * k + (name == "imag")) for k in range(lanes)])
-            return self.function(f"ct_{name}_of_pairs_{dtype}x{lanes}", vector, f"const {self.types[dtype]} *p",
-                                 f"const {wide} both = *(const {wide} *)p;\nreturn __builtin_shufflevector(both, both, "
-                                 f"{order});")
-        return self.define(f"ct_{name}_of_pairs_{dtype}x{lanes}", make)
+            order, pointer = _every_second(name, lanes), f"const {self.types[dtype]} *p"
+            if not masked:
+                return self.function(whole, vector, pointer, f"const {wide} both = *(const {wide} *)p;\n"
+                                                             f"return __builtin_shufflevector(both, both, {order});")
+            load, (low, high) = self.memory("load_if", dtype, lanes), self._halves_of_pairs(lanes)
+            return self.function(whole, vector, f"{pointer}, {self.mask_type(DTYPES[dtype].bits, lanes)} m",
+                                 f"const {vector} low = {load}(p, __builtin_shufflevector(m, m, {low}));\n"
+                                 f"const {vector} high = {load}(p + {lanes}, __builtin_shufflevector(m, m, {high}));\n"
+                                 f"return __builtin_shufflevector(low, high, {order});")
+        return self.define(whole, make)
+
+    def every_second_apart(self, name: str, dtype: str, lanes: int) -> str:
+        """`real imag` of pairs at a stride, in pairs. Each pair is one load, also where both parts are read."""
+        whole = f"ct_{name}_of_pairs_apart_{dtype}x{lanes}"
+
+        def make() -> str:
+            vector, wide = self.type(dtype, lanes), self.loose_type(dtype, 2 * lanes)
+            pairs = _initializer(wide, [f"p[{2 * k} * stride{part}]" for k in range(lanes) for part in ("", " + 1")])
+            return self.function(whole, vector, f"const {self.types[dtype]} *p, int64_t stride",
+                                 f"const {wide} both = {pairs};\n"
+                                 f"return __builtin_shufflevector(both, both, {_every_second(name, lanes)});")
+        return self.define(whole, make)
 
     def interleaved(self, action: str, dtype: str, lanes: int) -> str:
         """`interleave`, with a stride `interleave_apart`, and their masked forms: the store of two vectors as pairs of
@@ -576,16 +595,39 @@ return ({integer})a;
             apart = "apart" in action
             body = "\n".join([f"{f'if (m[{k}]) ' if masked else ''}{{ p[{at}] = a[{k}]; p[{at} + 1] = b[{k}]; }}"
                               for k in range(lanes) for at in [f"2 * {k} * stride" if apart else str(2 * k)]])
+            order = [k + part * lanes for k in range(lanes) for part in (0, 1)]
             if not apart and not masked:
-                order = ", ".join([str(k + part * lanes) for k in range(lanes) for part in (0, 1)])
-                body = f"*({self.loose_type(dtype, 2 * lanes)} *)p = __builtin_shufflevector(a, b, {order});"
+                body = (f"*({self.loose_type(dtype, 2 * lanes)} *)p = "
+                        f"__builtin_shufflevector(a, b, {', '.join(map(str, order))});")
+            if not apart and masked:
+                store, parts = self.memory("store_if", dtype, lanes), (order[:lanes], order[lanes:])
+                halves = zip(self._halves_of_pairs(lanes), parts, strict=True)
+                body = "\n".join([f"{store}(p{f' + {n * lanes}' * n}, __builtin_shufflevector(m, m, {half}), "
+                                  f"__builtin_shufflevector(a, b, {', '.join(map(str, picks))}));"
+                                  for n, (half, picks) in enumerate(halves)])
             return self.function(name, "void", f"{element} *p{mask}{', int64_t stride' if apart else ''}, {vector} a, "
                                                f"{vector} b", body)
         return self.define(name, make)
 
+    @staticmethod
+    def _halves_of_pairs(lanes: int) -> tuple[str, str]:
+        """The lanes of a mask for pairs of neighbours: of the first half of the pairs, and of the second one."""
+        low, high = [", ".join([str((n * lanes + k) // 2) for k in range(lanes)]) for n in (0, 1)]
+        return low, high
+
+
+def _every_second(name: str, lanes: int) -> str:
+    """The lanes of the real or of the imaginary parts, in a vector of pairs."""
+    return ", ".join([str(2 * k + (name == "imag")) for k in range(lanes)])
+
 
 def _listed(vector: str, items: list[str]) -> str:
     """`return (vector){…};` with four items to a line."""
+    return f"return {_initializer(vector, items)};"
+
+
+def _initializer(vector: str, items: list[str]) -> str:
+    """`(vector){…}` with four items to a line."""
     rows = [", ".join(items[k:k + 4]) for k in range(0, len(items), 4)]
     inside = rows[0] if len(rows) == 1 else "\n" + "".join([f"    {row},\n" for row in rows])
-    return f"return ({vector}){{{inside}}};"
+    return f"({vector}){{{inside}}}"
