@@ -69,6 +69,14 @@ def test_rows_of_known_length_are_worked_on_together(body: str, fn: str, length:
     assert not fn or functions_of_scalars(scheduled(text), fn) == 0
 
 
+@pytest.mark.parametrize(("dtype", "are_lanes"), [("complex64", True), ("complex128", False)])
+def test_short_rows_of_complex_numbers(dtype: str, are_lanes: bool) -> None:
+    """A complex number of two float64 fills a register of its own: the sums of such rows are left to C compilers."""
+    made = steps(spec("return np.sum(X, axis=1)", dtype).replace(f"Y{{{dtype}}}[M N]", f"Y{{{dtype}}}[M]"))
+    assert any(step[0] == "specialize" and step[-1] == "w" for step in made)
+    assert (("vectorize", "iwi") in made) == are_lanes
+
+
 def test_each_row_is_read_again_by_itself_where_it_is_long() -> None:
     assert not any(step[0] == "jam" for step in steps(spec(LAYERNORM, length="128")))
 

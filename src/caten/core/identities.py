@@ -4,11 +4,11 @@ Those of floats hold for NaN, infinities and signed zeros, too. What depends on 
 loop.simplify, sums and products of indices in loop.affine."""
 from __future__ import annotations
 
-from math import copysign
+from math import copysign, inf
 from typing import Any
 
-from .dtypes import is_complex, is_integer
-from .expr import FALSE, TRUE, Const, Expr, Hole, Op
+from .dtypes import is_complex, is_integer, part
+from .expr import FALSE, TRUE, Cast, Const, Expr, Hole, Op
 from .rewrite import Rules, holes
 from .scalars import NEGATED
 
@@ -61,6 +61,9 @@ FLOATS = Rules(
 ) + EXTREMA
 
 z, w = holes("z w", lambda n: is_complex(n.dtype))
+real, = holes("real", lambda n: not is_complex(n.dtype))
+condition, = holes("condition", lambda n: n.dtype == "bool")
+constant, = holes("constant", lambda n: isinstance(n, Const) and is_complex(n.dtype))
 
 
 def re(x: Any) -> Op:
@@ -73,17 +76,46 @@ def im(x: Any) -> Op:
     return _op("imag", x)
 
 
+def _converted(to: str) -> tuple[tuple[Expr, Any], ...]:
+    """The parts of what is converted to a complex type."""
+    dtype = part(to)
+    return ((re(Cast(to, z)), Cast(dtype, re(z))), (im(Cast(to, z)), Cast(dtype, im(z))),
+            (re(Cast(to, real)), lambda real: real if real.dtype == dtype else Cast(dtype, real)),
+            (im(Cast(to, real)), Const(0.0, dtype)))
+
+
+def _quotient(z: Expr, w: Expr) -> tuple[Expr, Expr]:
+    """The parts of z / w by Smith's algorithm, without overflow in between. Where w is 0, they are those of z times
+    infinity."""
+    a, b, c, d = re(z), im(z), re(w), im(w)
+    none, one, endless = [Const(value, c.dtype) for value in (0.0, 1.0, inf)]
+    flat = _op("ge", _op("abs", c), _op("abs", d))
+    greater, less = _op("where", flat, c, d), _op("where", flat, d, c)
+    ratio = less / greater
+    scale = one / (greater + less * ratio)
+    sums = _op("where", flat, a + b * ratio, a * ratio + b), _op("where", flat, b - a * ratio, b * ratio - a)
+    real, imaginary = [_op("where", flat & _op("eq", c, none), part * endless, total * scale)
+                       for part, total in zip((a, b), sums, strict=True)]
+    return real, imaginary
+
+
 # The parts of complex numbers, by those of the operands.
 PARTS = Rules(
+    (re(constant), lambda constant: Const(constant.value.real, part(constant.dtype))),
+    (im(constant), lambda constant: Const(constant.value.imag, part(constant.dtype))),
     (_op("abs", z), _op("hypot", re(z), im(z))),      # |z| = √(Re² + Im²)
     (re(_op("complex", x, y)), x),                    # Re(x + iy) = x
     (im(_op("complex", x, y)), y),                    # Im(x + iy) = y
     (re(_op("conj", z)), re(z)),                      # Re z̄ = Re z
     (im(_op("conj", z)), _op("neg", im(z))),          # Im z̄ = -Im z
-    *[(part(_op("neg", z)), _op("neg", part(z))) for part in (re, im)],
-    *[(part(_op(fn, z, w)), _op(fn, part(z), part(w))) for part in (re, im) for fn in ("add", "sub")],
+    *[(of(_op("neg", z)), _op("neg", of(z))) for of in (re, im)],
+    *[(of(_op(fn, z, w)), _op(fn, of(z), of(w))) for of in (re, im) for fn in ("add", "sub")],
+    *[(of(_op("where", condition, z, w)), _op("where", condition, of(z), of(w))) for of in (re, im)],
+    *_converted("c64"), *_converted("c128"),          # Re (c64 z) = f32 (Re z), Re (c64 x) = f32 x, Im (c64 x) = 0
     (re(z * w), re(z) * re(w) - im(z) * im(w)),
     (im(z * w), re(z) * im(w) + im(z) * re(w)),
+    (re(z / w), lambda z, w: _quotient(z, w)[0]),
+    (im(z / w), lambda z, w: _quotient(z, w)[1]),
     (_op("isnan", z), _op("or", _op("isnan", re(z)), _op("isnan", im(z)))),
     (_op("isinf", z), _op("or", _op("isinf", re(z)), _op("isinf", im(z)))),
     (_op("eq", z, w), _op("eq", re(z), re(w)) & _op("eq", im(z), im(w))),

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from ...core.dtypes import is_complex
-from ...core.expr import Expr, Op
+from ...core.expr import Expr, Op, Var
 from ...core.node import Node
 from ...loop.statements import Aref, Setf
 
@@ -16,4 +16,4 @@ def is_in_parts(node: Node) -> bool:
 def _is_part(child: Expr, parent: Node) -> bool:
     if isinstance(parent, Setf):
         return isinstance(child, Aref) if child is parent.ref else isinstance(child, Op) and child.fn == "complex"
-    return isinstance(child, Aref) and isinstance(parent, Op) and parent.fn in ("real", "imag")
+    return isinstance(child, Aref | Var) and isinstance(parent, Op) and parent.fn in ("real", "imag")

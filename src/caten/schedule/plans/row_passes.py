@@ -34,7 +34,8 @@ class RowPasses:
     """Loops over rows (`outside`) around loops that each pass once over a row of `length` elements. `gathers`: would
     outer-loop vectors read memory that is not contiguous? `few_rows`: are the loops inside short, by their constant
     trip counts? `stored_between`: does a pass store what a later one reads? `running`: do all passes store
-    running totals, and little else? `contiguous`: is each access contiguous along a row, or the same for all of it, at
+    running totals, and little else? `pairs`: do they read complex numbers of two float64, and compute little?
+    `contiguous`: is each access contiguous along a row, or the same for all of it, at
     indices that are not computed for the row? `in_cache`: are all arrays local ones?"""
 
     lanes: int
@@ -45,6 +46,7 @@ class RowPasses:
     few_rows: bool = False
     stored_between: bool = False
     running: bool = False
+    pairs: bool = False
     contiguous: bool = False
     in_cache: bool = False
 
@@ -90,10 +92,11 @@ def rows_at_once(p: RowPasses, context: PlanContext) -> Version:
 def short_rows(p: RowPasses, context: PlanContext) -> Version:
     """For rows shorter than one vector: the rows are the lanes, and loads are strided. Two vectors, if compute-bound or
     if passes store what others read: a masked load waits for the masked store before it. Running totals stay scalar:
-    processors add up several rows at once, without strided stores."""
+    processors add up several rows at once, without strided stores. Complex numbers of two float64 do as well: C
+    compilers have both parts in one register, and strided vectors of them would be loads of each of them."""
     if p.length.isdigit() and int(p.length) <= min(WRITTEN_OUT, p.lanes - 1):
         raise NotApplicable("C compilers write so few iterations out")
-    if p.running:
+    if p.running or p.pairs:
         return version_if(ScalarLoops(), ("<", p.length, str(p.lanes)), "w")
     vectors = 2 if p.compute_bound or p.stored_between else 1
     return version_if(OuterLoopVectors(p.lanes, len(p.outside)), ("<", p.length, str(p.lanes * vectors)), "w")
@@ -166,6 +169,7 @@ def _match_passes(program: LoopProgram, chain: Chain, context: PlanContext, boun
     of_row = {s.name for s in chain.body if isinstance(s, Let)}         # an index would be one of several in an array
     return RowPasses(_lanes(chain, context), axes_of(chain), str(inner[0].hi), compute_bound, stored_between=between,
                      running=not compute_bound and all(map(running_totals, inner)),
+                     pairs=not compute_bound and any(ref.dtype == "c128" for ref, _ in refs),
                      in_cache=not any(isinstance(program.buffers.get(ref.buffer), Buffer) for ref, _ in refs),
                      contiguous=not any(is_gathered(program, ref, loop) or of_row & {name for i in ref.index
                                                                                      for name in i.variables}
