@@ -7,6 +7,7 @@ from caten import driver, loading
 from caten.core.program import Schedule
 from caten.core.text import flat
 from caten.frontend.spec_files import SpecText
+from caten.loop.statements import Aref, Let, LoopProgram, Vref
 from caten.options import Options
 
 
@@ -31,3 +32,22 @@ code = "return {code}"
 def test_sums_over_two_dense_axes_are_one_sum(right: str, code: str, expected: bool) -> None:
     """If both operands have them in this order."""
     assert fused(right, code) is expected
+
+
+@pytest.mark.parametrize(("dtype", "code"), [
+    ("float", "np.sum(A * B)"), ("complex64", "np.sum(A * B)"), ("float", "np.sum(A) + np.sum(A * B)"), ("float", "3 * np.max(A)")])
+def test_a_sum_of_all_elements_is_one_loop(dtype: str, code: str) -> None:
+    """Also several sums, and with statements around them: nothing is left of the loops over two axes."""
+    (made,) = loading.loaded([SpecText("p.toml", f"""[composite]
+name = "P"
+inputs = ["A{{{dtype}}}[M N]", "B{{{dtype}}}[M N]"]
+outputs = ["y{{{dtype}}}[]"]
+[composite.implementation]
+lang = "python"
+code = "return {code}"
+""")], Options(verify=True))
+    program = driver.advance(made, "loop", Options(verify=True))
+    assert isinstance(program, LoopProgram)
+    assert all(len(ref.index) == 1 for k in program.kernels for ref in k.unique()
+               if isinstance(ref, Aref | Vref) and ref.buffer in ("A", "B"))
+    assert not [n for k in program.kernels for n in k.unique() if isinstance(n, Let)]

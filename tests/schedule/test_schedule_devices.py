@@ -163,8 +163,8 @@ def test_a_printed_schedule_of_a_device_can_be_edited_and_replayed() -> None:
 
 
 @pytest.mark.parametrize(("signature", "axes", "steps", "kernels"), [
-    ("x{f32}[M N]", "None", "(fuse p q) (flatten x 0) (split pq 16384 pad) (stage pqo y partial scratch pqo)", 4),
-    ("x{f32}[A B C]", "None", "(fuse q r) (flatten x 1) (stage p y partial scratch p)", 4),      # a block for each of A
+    ("x{f32}[M N]", "None", "(fuse p q) (flatten x 0) (separate s) (split pq 16384 pad) (stage pqo y partial scratch pqo)", 4),
+    ("x{f32}[A B C]", "None", "(fuse q r) (flatten x 1) (separate s) (stage p y partial scratch p)", 4),      # a block for each of A
     ("x{f32}[M N]", "0", "(split p 256 pad) (reorder po i_2 pi) (stage po y partial scratch po i_2)", 4),
     ("x{f32}[1024 N]", "0", "(split p 256 pad) (reorder po i_2 pi) (stage po y partial scratch po i_2)", 4),
     ("x{f32}[1023 N]", "0", "(hoist p) (stage p y accumulate register)", 2),

@@ -15,7 +15,7 @@ from ..core.program import Buffer
 from ..frozen import frozen
 from ..loop.affine import canonical, linear
 from ..loop.effects import reads
-from ..loop.statements import Aref, For, If, Local, LoopProgram, Repeat, Stmt, Vref
+from ..loop.statements import Aref, For, If, Incf, Local, LoopProgram, Repeat, Setf, Stmt, Vref
 from .analysis.classify import Chain, chain_of, contiguous_loop, contraction, stores_in
 from .analysis.loop_queries import locals_in, mentions
 from .draft import Draft
@@ -81,6 +81,8 @@ def _nests(stmts: tuple[Stmt, ...]) -> list[For] | None:
                 found.append(stmt)
             case Local():
                 pass
+            case Setf() | Incf() if not any(n.index for n in stmt.unique() if isinstance(n, Aref | Vref)):
+                pass                                            # of what has no axes
             case If(then=then, otherwise=()) if (inner := _nests(then)) is not None and not reads(stmt.cond):
                 found += inner
             case _:

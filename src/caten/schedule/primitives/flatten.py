@@ -4,12 +4,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ...core.expr import Expr, Op
+from ...core.expr import Expr, Op, Var
 from ...core.node import Node, substitute
 from ...core.program import Buffer
 from ...loop.affine import canonical, linear
-from ...loop.statements import Aref, From, Local, LoopProgram, Repeat, Vref
-from ..analysis.loop_queries import local_array, refusal
+from ...loop.statements import Aref, For, From, Let, Local, LoopProgram, Repeat, Vref
+from ..analysis.loop_queries import local_array, mentions, reads_memory, refusal
 from ..step_results import NOTHING, Made
 
 Array = Local | Buffer
@@ -60,8 +60,12 @@ def _flattened(program: LoopProgram, array: str, axis: int | None, step: str) ->
     joined = canonical(shape[at] * shape[at + 1])
     axes = (*shape[:at], joined, *shape[at + 2:])
 
+    lets = {Var(n.name, n.type): n for n in program.unique() if isinstance(n, Let) and not reads_memory(n.value)}
+
     def place(ref: Any) -> Any:
-        return (*ref.index[:at], _joined(ref.index[at], ref.index[at + 1], shape[at + 1]), *ref.index[at + 2:])
+        row, cell = [lets[i].value if i in lets else i for i in ref.index[at:at + 2]]
+        joined = _as_it_was(row, cell, shape[at + 1]) or _joined(ref.index[at], ref.index[at + 1], shape[at + 1])
+        return (*ref.index[:at], joined, *ref.index[at + 2:])
 
     flat = found.replace(seen=axes) if isinstance(found, Buffer) else found.replace(shape=axes)
     new: dict[Node, Node] = {found: flat}
@@ -76,6 +80,18 @@ def _flattened(program: LoopProgram, array: str, axis: int | None, step: str) ->
                 if along == at:
                     raise refusal("E533", step, f"{ref} is a vector along another axis than the last")
                 new[ref] = ref.replace(index=place(ref), axis=-1 if along == len(shape) - 1 else along - (along > at))
+    made: LoopProgram = substitute(program, new)
+    named = [i for ref in new for i in getattr(ref, "index", ()) if i in lets]
+    return _without(made, {lets[i].name for i in named if not mentions(made.kernels, (i.name,))})
+
+
+def _without(program: LoopProgram, names: set[str]) -> LoopProgram:
+    """The program without these `let`s of loops, which nothing reads."""
+    new: dict[Node, Node] = {}
+    for loop in program.unique() if names else ():
+        if isinstance(loop, For):
+            body = tuple([s for s in loop.body if not isinstance(s, Let) or s.name not in names])
+            new |= {loop: loop.replace(body=body)} if len(body) < len(loop.body) else {}
     made: LoopProgram = substitute(program, new)
     return made
 
@@ -93,9 +109,14 @@ def array_of(program: LoopProgram, name: str, step: str) -> Array:
 def _joined(row: Expr, cell: Expr, length: Expr) -> Expr:
     """row · length + column, simplified where they have the quotient and the remainder of x: (a + x / length) · length
     + x mod length = a · length + x."""
+    return _as_it_was(row, cell, length) or canonical(row * length + cell)
+
+
+def _as_it_was(row: Expr, cell: Expr, length: Expr) -> Expr | None:
+    """Row · length + column without a quotient and a remainder; None where they have none."""
     match cell:
         case Op(fn="mod", args=(x, to)) if to is length:
             form, quotient = linear(row), x // length
             if form.terms.get((quotient,)) == 1:
                 return canonical((row - quotient) * length + x)
-    return canonical(row * length + cell)
+    return None
