@@ -7,12 +7,12 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from faults import FAULTS
+from faults import FAULTS, Fault, applied
 from wrong_runtime import TYPE
 
-from caten import attach
+from caten import attach, compiler, loading
 from caten.conformance import execute, suite
-from caten.conformance.cases import Case, selected
+from caten.conformance.cases import Case, Kernel, selected
 from caten.conformance.verdicts import Verdict
 from caten.options import Options
 
@@ -31,19 +31,48 @@ MOST = 3                          # kernels of what is red for many
 EVERYTHING = [c for c in suite.all_cases(attach.runtime_of(Options())) if c.kernel is not None]
 
 
-def run(fault: str, cases: Sequence[Case], opt: int = 0) -> dict[str, Verdict]:
+def plan_of(fault: str, opt: int) -> execute.Plan:
     options = Options(runtime=WRONG, config=(("FAULT", fault), ("OPT", "0" if opt == 0 and fault not in WITH_FLAGS else "1")), opt=opt, cc=os.environ.get("CC"))
-    plan = execute.Plan(options, attach.runtime_of(options), 1, SECONDS)
-    return execute.run(cases, plan, lambda done, of, name: None)
+    return execute.Plan(options, attach.runtime_of(options), 1, SECONDS)
+
+
+def run(fault: str, cases: Sequence[Case], opt: int = 0) -> dict[str, Verdict]:
+    return execute.run(cases, plan_of(fault, opt), lambda done, of, name: None)
+
+
+@cache
+def rendered(kernel: Kernel, opt: int) -> compiler.Rendered:
+    """A kernel without a fault."""
+    options = execute.options_of(kernel, plan_of("none", opt))
+    return compiler.Compilation(loading.loaded([kernel.source], options), options).rendered
+
+
+def touches(fault: Fault, kernel: compiler.Rendered) -> bool:
+    """Does a fault change a kernel? What it leaves as it is has the verdicts of a run without it."""
+    if fault.threads and not kernel.runtime.settings["OMP"]:
+        return False
+    return bool(fault.flags) or (fault.program is not None and any(applied(fault.program, p) is not p for p in kernel.programs)) or (
+        fault.text is not None and fault.text(kernel.source) != kernel.source)
+
+
+def changed(name: str, kernels: set[Kernel]) -> set[Kernel]:
+    """The kernels that a fault changes, but for one that without its check never ends."""
+    return {k for k in kernels if not k.name.startswith("k_symbolic_step") and touches(FAULTS[name], rendered(k, FAULTS[name].opt))}
+
+
+def kernels_of(cases: Sequence[Case]) -> set[Kernel]:
+    return {c.kernel for c in cases if c.kernel}
 
 
 def cases_of(name: str, nightly: bool) -> list[Case]:
-    """All there are, or the sample and a few of those that must be red."""
+    """The sample, and all that the fault changes or a few of those that must be red."""
     fault = FAULTS[name]
     everything = EVERYTHING
     if nightly:
-        return [c for c in everything if c.row != "symbolic-step"]        # without its check it never ends
-    own = [c for pattern in fault.red for c in narrowed(selected(everything, [pattern]))]
+        kernels = changed(name, kernels_of(everything))
+        own = [c for c in everything if c.kernel in kernels]
+    else:
+        own = [c for pattern in fault.red for c in narrowed(selected(everything, [pattern]))]
     chosen = {c.id for c in [*selected(everything, SAMPLE if fault.opt == 0 else VECTORS), *own]}
     return [c for c in everything if c.id in chosen]
 
@@ -60,10 +89,12 @@ def may_be_red(name: str) -> tuple[str, ...]:
     return (*own, *[p.replace("f32", short) for p in own if "f32" in p for short in ("f16", "bf16")])
 
 
-@cache
-def unharmed(opt: int) -> dict[str, str]:
-    """The status of every case without a fault: some functions of the C library are of less QUALITY."""
-    return {case: verdict.status for case, verdict in run("none", EVERYTHING, opt).items()}
+@pytest.mark.parametrize("name", ["floor cuts off", "rest of a vector dropped", "C that does not compile"])
+def test_the_kernels_that_a_fault_changes_are_known(name: str) -> None:
+    """At night a fault is run with these: those that must be red, and not every one."""
+    for pattern in FAULTS[name].red:
+        assert changed(name, kernels_of(narrowed(selected(EVERYTHING, [pattern]))))
+    assert changed(name, kernels_of(selected(EVERYTHING, ["operator/add/i32", "feature/gather/f32"]))) == set()
 
 
 @pytest.mark.slice(16)
@@ -71,7 +102,8 @@ def unharmed(opt: int) -> dict[str, str]:
 def test_a_fault_turns_its_own_cells_red_and_only_those(name: str, nightly: bool) -> None:
     cases = cases_of(name, nightly)
     found = run(name, cases, FAULTS[name].opt)
-    usual = unharmed(FAULTS[name].opt) if nightly else {}
+    # some functions of the C library are of less QUALITY without a fault, too
+    usual = {case: verdict.status for case, verdict in run("none", cases, FAULTS[name].opt).items()} if nightly else {}
     late = [c for c in cases if found[c.id].status == "TIMEOUT" and not selected([c], may_be_red(name))]
     found |= run(name, late, FAULTS[name].opt)                 # on a busy machine a call may take longer than SECONDS
     red = [c for c in cases if found[c.id].status not in ("PASS", "XFAIL", usual.get(c.id))]
