@@ -403,22 +403,25 @@ class Execution:
                 del self.state.pending[name]
                 self.finish(name, p)
         self.close_elements(depth)
-        for name, scatter in list(self.scatters.items()) if depth == 0 else ():
+        for name, scatter in list(self.scatters.items()):
+            if depth > len(self.array(name).loops):
+                continue
             del self.scatters[name]
             self.state.arrays[name] = replace(self.array(name), value=self.table.define(scatter)[0])
 
     # -- scans and scatters --------------------------------------------------------------------------------------------
 
     def scatter(self, ref: Aref, value: Expr, fn: str) -> None:
-        """`ref ∘= value` at an index that is computed: the array as it is before the loops, and all they add to it."""
-        name, array = ref.buffer, self.array(ref.buffer)
-        if not self.loops or array.loops or not array.value:
+        """`ref ∘= value` at an index that is computed: the array as it is before the loops, and all they add to it. Of
+        an array of each iteration of the loops around its declaration, these are the leading axes."""
+        name, array, loops = ref.buffer, self.array(ref.buffer), self.names_of_loops()
+        lead = array.loops
+        if len(loops) <= len(lead) or not array.value or array.lead != lead:
             raise DoesNotFit("the index of the accumulation is computed, and the array is local", ref)
         if name in self.scatters or name in self.state.elements or name in self.state.pending:
             raise DoesNotFit("different accumulations of the array share a loop", ref)
         index = tuple([canonical(self.value(i)) for i in ref.index])
         self.note(Aref(name, index, ref.type), is_store=True, fn=fn)
-        loops = self.names_of_loops()
         cond = within(conjunction([self.domains[n][1] for n in loops]), conjunction(self.conds))
         self.is_complete(cond, value, *index)
         inside = self.within_bounds(Aref(name, index, ref.type)).index
@@ -426,8 +429,10 @@ class Execution:
             raise DoesNotFit("an index that is gathered and checked costs less in the loop that scatters", ref)
         axes = self.table.axis_names.axes([self.domains[n][0] for n in loops])
         new = {Var(n, "i64"): a.var for n, a in zip(loops, axes, strict=True)}
-        self.scatters[name] = Scatter(array.type, array.value, array.shape, axes, fn, tuple([
-            canonical(substitute(i, new)) for i in inside]), substitute(cond, new), substitute(value, new))
+        shape = (*[self.domains[n][0] for n in lead], *array.shape)
+        self.scatters[name] = Scatter(array.type, array.value, shape, axes, fn, tuple([
+            canonical(substitute(i, new)) for i in (*[Var(n, "i64") for n in lead], *inside)]),
+            substitute(cond, new), substitute(value, new))
 
     def gathers(self, e: Expr) -> bool:
         """Is an index of a read in an expression read itself, also in the values that it reads?"""
