@@ -246,6 +246,14 @@ def test_the_gradients_of_16_bit_floats_are_verified(family: str, dtype: str, ni
             driver.advance(gradient_of(short, Options()), "loop", Options())
 
 
+def test_the_gradient_of_a_scatter_of_16_bit_floats_gathers() -> None:
+    """The rows that accumulate in float32 are arrays of each image; they have their axes."""
+    for program in instances("conv_transpose1d", "f16", (3,)):
+        made = gradient_of(program, Options())
+        assert not any(isinstance(d.value, Scatter) for d in made.definitions)
+        driver.advance(made, "loop", Options())
+
+
 def test_a_sum_of_gradients_is_float32_inside() -> None:
     found = values(gradient("return x + b", "x{bfloat16}[M N]; b{bfloat16}[N]", "y{bfloat16}[...]", ("b",)))
     assert found == ["(reduce f32 ((i N)) ((p M)) add true (cast f32 (read grad_y p i)))", "(compute bf16 ((i N)) (cast bf16 (read v0 i)))"]

@@ -78,6 +78,7 @@ STAYS = {
         "(incf (aref s) (aref x j))", "(if (< (aref s) 1.0) ((incf (aref s) (aref x j))))"),
     "a reset": "(local s f32 (N) scratch) (for j 0 N 1 serial (setf (aref s j) 0.0)) (for i 0 M 1 serial (for j_2 0 N 1 serial "
                "(incf (aref s j_2) (aref C i j_2)) (setf (aref C i j_2) (aref s j_2)) (if (< 1.0 (aref s j_2)) ((setf (aref s j_2) 0.0)))))",
+    "an array of each iteration that is not set": "(for i 0 M 1 serial (local s f32 (N) scratch) (for j 0 N 1 serial (incf (aref s (floordiv j 2)) 1.0)) (for j_2 0 N 1 serial (setf (aref C i j_2) 1.0)))",
     "bins that are set in between": "(for i 0 N 1 serial (incf (aref y (max 0 (min (- N 1) (aref k i)))) 1.0) (setf (aref y i) 0.0))",
     "bins that are read by the index": "(for i 0 N 1 serial (incf (aref y (max 0 (min (- N 1) (aref k i)))) (aref y i)))",
     "two scatters": "(for i 0 N 1 serial (incf (aref y (max 0 (min (- N 1) (aref k i)))) 1.0) (incf (aref y (max 0 (min (- N 1) (aref k i)))) (aref x i)))",
@@ -106,6 +107,22 @@ def test_raised_and_lowered(name: str) -> None:
     before, after = results(op(body)), results(lower(program))
     for each, want in before.items():
         np.testing.assert_allclose(after[each], want, rtol=2e-6)
+
+
+@pytest.mark.parametrize(("start", "scatters", "expected"), [
+    ("(aref C i j)", "(for j_2 0 N 1 serial (incf (aref s (floordiv j_2 2)) (aref x j_2)))",
+     ["(compute f32 ((i M) (j N)) (read C i j))", "(scatter f32 v0 (M N) ((i M) (j N)) add (i (floordiv j 2)) true (read x j))"]),
+    ("0.0", "(for j_2 0 N 1 serial (incf (aref s (floordiv j_2 2)) (aref C i j_2))) (for j_4 0 N 1 serial (incf (aref s (floordiv j_4 3)) 1.0 max))",
+     ["(compute f32 ((i M) (j N)) 0.0)", "(scatter f32 v0 (M N) ((i M) (j N)) add (i (floordiv j 2)) true (read C i j))",
+      "(scatter f32 v1 (M N) ((i M) (j N)) max (i (floordiv j 3)) true 1.0)"]),
+])
+def test_a_scatter_to_an_array_of_each_iteration_has_its_loop_as_an_axis(start: str, scatters: str, expected: list[str]) -> None:
+    body = f"""(for i 0 M 1 serial (local s f32 (N) scratch) (for j 0 N 1 serial (setf (aref s j) {start})) {scatters}
+               (for j_3 0 N 1 serial (setf (aref C i j_3) (aref s j_3))))"""
+    last = f"(compute f32 ((i M) (j N)) (read v{len(expected) - 1} i j))"
+    assert definitions(body) == [f"(define v{n} {text})" for n, text in enumerate((*expected, last))]
+    before, after = results(op(body)), results(lower(raise_op(op(body))))
+    np.testing.assert_allclose(after["C"], before["C"], rtol=2e-6)
 
 
 @pytest.mark.parametrize("why", STAYS)
