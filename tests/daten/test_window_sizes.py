@@ -39,6 +39,12 @@ def test_windows_are_numbers() -> None:
     assert numbers(*gradients((made * drawn(*made.shape)).sum(), [each]))[-2:] == [5, 6]
 
 
+def test_windows_of_16_bit_floats_are_numbers() -> None:
+    image, weights, transposed = (Tensor(RANDOM.integers(-4, 5, shape).astype(np.float16)) for shape in ((2, 3, 12), (4, 3, 5), (3, 4, 5)))
+    assert numbers(image.conv1d(weights)) == [5]
+    assert numbers(image.conv_transpose1d(transposed, stride=(2,))) == [5]
+
+
 def test_other_extents_stay_sizes() -> None:
     assert numbers(drawn(2, 3, 40).conv1d(drawn(4, 3, 20))) == []              # so wide a window is one
     assert numbers(drawn(3, 4) @ drawn(4, 5)) == []

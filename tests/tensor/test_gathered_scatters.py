@@ -129,3 +129,10 @@ def test_a_sum_in_the_place_of_zeros_adds_none() -> None:
     assert isinstance(last, Reduce)
     last = ready_for_fusion(program("(i N) (j K)", "(+ i j)", start="(read x i)")).definitions[-1].value
     assert isinstance(last, Compute)
+
+
+def test_a_sum_is_over_the_part_of_the_window_in_a_phase() -> None:
+    """A tap of every second place is one of (K + 1) // 2, of unknown sizes the window's and not the image's."""
+    for made in (program("(i N) (j K)", "(+ (* 2 i) j)"), program("(j K) (i N)", "(+ (* 2 i) j)")):
+        sums = [d.value for d in ready_for_fusion(made).definitions if isinstance(d.value, Reduce)]
+        assert [a.extent.variables for s in sums for a in s.over] == [frozenset("K")]

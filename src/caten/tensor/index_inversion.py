@@ -274,6 +274,10 @@ def is_one(e: Expr) -> bool:
 
 def _length(e: Expr) -> int:
     """The number of values of an axis; of a size, more than any that is known, and more of a formula, as the extents of
-    the result of a convolution are beside those of its window."""
-    return int(e.value) if isinstance(e, Const) else LONG + (not isinstance(e, Var))
+    the result of a convolution are beside those of its window. But a window of k taps has k // 2 in each of two
+    phases."""
+    if isinstance(e, Const):
+        return int(e.value)
+    is_part = isinstance(e, Op) and e.fn == "floordiv" and isinstance(e.args[1], Const) and len(e.variables) == 1
+    return LONG - 1 if is_part else LONG + (not isinstance(e, Var))
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..core.expr import Expr, Op, Var
+from ..core.expr import Cast, Expr, Op, Var
 from ..loop.affine import linear
 from .values import Axis, Reduce, Scatter, TensorProgram, reads_of
 
@@ -21,8 +21,12 @@ def image_sizes(program: TensorProgram) -> frozenset[str]:
 
 def _sizes(value: object) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
     """The sizes of an axis of windows, and those of the axes along which they move."""
-    if not isinstance(value, Reduce | Scatter) or value.fn != "add" or not isinstance(value.expr, Op) or (
-            value.expr.fn != "mul"):
+    if not isinstance(value, Reduce | Scatter) or value.fn != "add":
+        return
+    product = value.expr
+    while isinstance(product, Cast):                        # products of 16-bit floats are added up in float32
+        product = product.arg
+    if not isinstance(product, Op) or product.fn != "mul":
         return
     reads = [r.index for r in reads_of(value.expr)]
     axes = {a.name: a for a in value.axes}
