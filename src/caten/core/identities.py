@@ -110,16 +110,20 @@ PARTS = Rules(
     (im(_op("conj", z)), _op("neg", im(z))),          # Im z̄ = -Im z
     *[(of(_op("neg", z)), _op("neg", of(z))) for of in (re, im)],
     *[(of(_op(fn, z, w)), _op(fn, of(z), of(w))) for of in (re, im) for fn in ("add", "sub")],
-    *[(of(_op("where", condition, z, w)), _op("where", condition, of(z), of(w))) for of in (re, im)],
     *_converted("c64"), *_converted("c128"),          # Re (c64 z) = f32 (Re z), Re (c64 x) = f32 x, Im (c64 x) = 0
     (re(z * w), re(z) * re(w) - im(z) * im(w)),
     (im(z * w), re(z) * im(w) + im(z) * re(w)),
-    (re(z / w), lambda z, w: _quotient(z, w)[0]),
-    (im(z / w), lambda z, w: _quotient(z, w)[1]),
     (_op("isnan", z), _op("or", _op("isnan", re(z)), _op("isnan", im(z)))),
     (_op("isinf", z), _op("or", _op("isinf", re(z)), _op("isinf", im(z)))),
     (_op("eq", z, w), _op("eq", re(z), re(w)) & _op("eq", im(z), im(w))),
     (_op("ne", z, w), _op("ne", re(z), re(w)) | _op("ne", im(z), im(w))),
+)
+
+# Those that say more than the operator itself does: a choice is made twice, and a chain of them by each part of each.
+PARTS_OF_ALL = PARTS + Rules(
+    *[(of(_op("where", condition, z, w)), _op("where", condition, of(z), of(w))) for of in (re, im)],
+    (re(z / w), lambda z, w: _quotient(z, w)[0]),
+    (im(z / w), lambda z, w: _quotient(z, w)[1]),
 )
 
 LOGIC = Rules(

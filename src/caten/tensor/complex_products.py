@@ -1,7 +1,8 @@
 """Complex numbers as their real and imaginary parts, for which there are vectors.
 
 A map of numbers of two float32, one of two float64 with functions such as `exp`, and a sum read the parts from where
-they lie, in pairs (see `PARTS` in core.identities). Others read its parts. Products of complex matrices are real ones:
+they lie, in pairs (see `PARTS_OF_ALL` in core.identities). Others read its parts. Products of complex matrices are
+real ones:
 
     Σ a b  =  Σ re a re b - Σ im a im b  +  i (Σ re a im b + Σ im a re b)
 
@@ -16,7 +17,7 @@ from math import prod
 
 from ..core.dtypes import DTYPES, is_complex, part
 from ..core.expr import Cast, Const, Expr, Hole, Op, Var
-from ..core.identities import PARTS
+from ..core.identities import PARTS_OF_ALL
 from ..core.node import Node
 from ..core.program import InOrder
 from ..core.rewrite import Rules, rewrite
@@ -79,7 +80,7 @@ class _Splitting:
         self.made: list[Define] = []
         self.own = set[str]()                                  # values that may be left without readers
         split = Hole("split", lambda n: isinstance(n, Read) and (n.buffer, "real") in self.halves)
-        self.rules = PARTS + Rules(*[(Op(fn, (split,)), partial(self.half, fn)) for fn in FUNCTIONS])
+        self.rules = PARTS_OF_ALL + Rules(*[(Op(fn, (split,)), partial(self.half, fn)) for fn in FUNCTIONS])
 
     def half(self, fn: str, split: Read) -> Read:
         """The element of the real or the imaginary parts of a value that is computed in parts."""
@@ -172,7 +173,7 @@ class _Splitting:
         return Read(self.define("v", value.replace(type=dtype, expr=term)), tuple([x.var for x in value.axes]), dtype)
 
 
-def in_parts(e: Expr, rules: Rules = PARTS) -> Op | None:
+def in_parts(e: Expr, rules: Rules = PARTS_OF_ALL) -> Op | None:
     """A complex number as a real and an imaginary part, which read only parts of elements. None where other operators
     are left, or if it is too long."""
     parts: Op = rewrite(Op("complex", tuple([Op(fn, (e,)) for fn in FUNCTIONS])), rules)
