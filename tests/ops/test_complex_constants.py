@@ -5,6 +5,9 @@ import numpy as np
 import pytest
 
 import caten
+from caten import compiler
+from caten.frontend.spec_files import SpecText
+from caten.options import Options
 
 CONSTANTS = ("c(0)", "c(1)", "c(3 + 4j)", "c(-2j)", "np.full(N, 3 + 4j, c)", "np.zeros(N, c)", "np.full(N, np.inf, c)")
 FUNCTIONS = ("np.abs({0})", "{0}.real", "np.imag({0})", "np.conj({0}).imag", "{0}.conjugate().imag", "np.exp({0}).real", "np.sqrt({0}).imag", "({0} * {0}).real", "({0} - {0} / 2).imag",
@@ -45,3 +48,12 @@ def test_a_mandelbrot_set_in_the_notation_of_numpy() -> None:
     wanted = eval("count()", names)
     assert 0 < np.count_nonzero(wanted == 32) < wanted.size
     np.testing.assert_array_equal(made(re, im), wanted)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_a_chain_of_choices_is_written_step_by_step(dtype: str) -> None:
+    """Each step has four products of the parts of the step before, which are variables."""
+    spec = '[composite]\nname = "Mandelbrot"\ninputs = ["c{{{}}}[N]"]\noutputs = ["n{{int32}}[N]"]\n[implementation]\nlang = "python"\ncode = """{}"""'
+    code = "z = c * 0\nn = np.zeros(N, np.int32)\nfor step in range({}):\n    inside = np.abs(z) <= 2\n    z = np.where(inside, z * z + c, z)\n    n = n + inside\nreturn n"
+    few, many = [len(compiler.prepare([SpecText("m.toml", spec.format(dtype, code.format(steps)))], Options()).source) for steps in (32, 64)]
+    assert many < 3 * few

@@ -125,3 +125,16 @@ def test_values_in_parts_are_read_by_their_parts() -> None:
         f"(tensor T (size M) (size K) {TARGET} (buffer a c64 (M K) (0 1) in) (buffer y f32 (M) (0) out) "
         "(define v0 (reduce c64 ((i M)) ((p K)) add true (read a i p))) (define v1 (compute f32 ((i M)) (abs (read v0 i)))) (output y v1))")[0]))
     assert [d.value.type for d in made.definitions] == ["f32"] * 3
+
+
+def test_real_maps_of_values_in_parts_that_grow_too_long_stay() -> None:
+    def length(times: int) -> TensorProgram:
+        value = "(read v0 i)"
+        for _ in range(times):
+            value = f"(* {value} {value})"
+        return resolve(read(
+            f"(tensor T (size M) (size K) {TARGET} (buffer a c64 (M K) (0 1) in) (buffer y f32 (M) (0) out) "
+            "(define v0 (reduce c64 ((i M)) ((p K)) add true (read a i p))) "
+            f"(define v1 (compute f32 ((i M)) (abs {value}))) (output y v1))")[0])
+    found = [length(n) for n in (1, 8)]
+    assert [ready_for_fusion(made).definitions[-1] == made.definitions[-1] for made in found] == [False, True]

@@ -92,8 +92,10 @@ class _Splitting:
         if define.name in self.asked or not isinstance(value, Compute | Reduce):
             return (define,)
         if not is_complex(value.type):
-            reads = any((r.buffer, "real") in self.halves for r in reads_of(value))
-            return (define.replace(value=value.replace(expr=rewrite(value.expr, self.rules))) if reads else define,)
+            if any((r.buffer, "real") in self.halves for r in reads_of(value)):
+                made = rewrite(value.expr, self.rules)
+                define = define if made.written_out > MOST_NODES else define.replace(value=value.replace(expr=made))
+            return (define,)
         self.made = []
         found = self.element(value)
         if found is None:
