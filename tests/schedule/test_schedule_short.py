@@ -136,6 +136,16 @@ def test_what_is_gathered_is_read_one_by_one_unless_much_is_computed() -> None:
     assert_same(before, after, ((0,), (1,), (17,)))
 
 
+@pytest.mark.parametrize("stored", ["(aref w i)", "(aref s)"])
+def test_sums_of_gathered_elements_have_several_accumulators(stored: str) -> None:
+    """No vector loads them, and each addition waits for the one before."""
+    params = "(size M) (size N) (buffer A f32 (M N) (0 1) in) (buffer k i32 (M N) (0 1) in) (buffer u f32 (7) (0) in) (buffer w f32 (M) (0) inout) (buffer s f32 () () inout)"
+    before, after = scheduled(f"(for i 0 M 1 serial (for j 0 N 1 serial (incf {stored} (* (aref A i j) (aref u (max 0 (min 6 (cast i64 (aref k i j)))))))))", params)
+    assert not vectors(after)
+    assert len([s for s in steps(after) if s.startswith("stage") and "tree" in s]) == 1
+    assert_same(before, after, SIZES)
+
+
 def test_a_recurrence_in_every_element_runs_in_lanes() -> None:
     before, after = scheduled("""(for i 0 M 1 serial (local z f32 () register) (setf (aref z) 0.0)
       (for t 0 N 1 serial (if (< (aref z) 4.0) ((setf (aref z) (+ (* (aref z) (aref z)) (aref u i)))))) (setf (aref w i) (aref z)))""",

@@ -102,7 +102,9 @@ def vectorize_row(draft: Draft, loop: str, sums: tuple[str, ...], lanes: int, co
                   around: tuple[str, ...] | None = None, tree: bool = True, short_tail: bool = False) -> str:
     """Vectorise a loop, unrolled by `count` vectors, with a masked tail. The arrays `sums` are accumulated in as many
     vectors, added as a `tree` at the end. Returns the new loop. It is parallel if none of the loops `around` can be
-    (None: no threads)."""
+    (None: no threads). With one lane it has scalar accumulators."""
+    if lanes == 1:
+        return _sum_in_scalars(draft, loop, sums, count)
     whole = split_overlapped(draft, loop, lanes, context) if not sums and count == 1 else None
     if whole is not None:
         if around is not None and not draft.parallelize_two(*around):
@@ -129,6 +131,17 @@ def vectorize_row(draft: Draft, loop: str, sums: tuple[str, ...], lanes: int, co
     axes = (group, lane) if group else (lane,)
     vectorize_tile(draft, group, lane, *[stage_partial_sums(draft, outer, buffer, axes, tree) for buffer in sums])
     return outer
+
+
+def _sum_in_scalars(draft: Draft, loop: str, sums: tuple[str, ...], count: int) -> str:
+    """Accumulate in `count` scalars, since each addition waits for the one before. Returns the new loop."""
+    made = draft.split(loop, count)
+    over = [made.inner]
+    for buffer in sums:
+        over += stage_partial_sums(draft, made.outer, buffer, (made.inner,), tree=True).over(made.inner)
+    for name in over:
+        draft.take("unroll", name, "full")
+    return made.outer
 
 
 def _vectorize_shorter(draft: Draft, loop: str, lanes: int) -> None:
@@ -160,7 +173,7 @@ def _where_not_empty(draft: Draft, loop: str) -> str:
 
 # -- row reductions --------------------------------------------------------------------------------------------------
 def emit_row_reduction(draft: Draft, chain: Chain, plan: RowReduction, context: PlanContext) -> None:
-    """Vectorise the innermost summed loop with vector accumulators."""
+    """Vectorise the innermost summed loop with vector accumulators, or give it scalar ones."""
     total = _reduction(draft, chain)
     reorder(draft, chain, (*total.kept, *total.summed))
     if plan.block and draft.attempt(partial(_reduce_long, total=total, plan=plan, context=context)):
@@ -176,6 +189,8 @@ def emit_row_reduction(draft: Draft, chain: Chain, plan: RowReduction, context: 
         vectorize_tile(draft, "", lane, draft.stage(outer, total.out.buffer, "partial", "register", lane))
     else:
         sums = (total.out.buffer,)
+        if plan.lanes == 1 and total.kept:
+            sums = (_hold(draft, total.summed[-1], total.out.buffer, no_scalar_functions).tile,)
         outer = vectorize_row(draft, total.summed[-1], sums, plan.lanes, plan.vectors, context, tree=plan.tree)
     use_fma(draft, outer, total.out, context)
 

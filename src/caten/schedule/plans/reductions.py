@@ -51,7 +51,8 @@ class Sum:
     contiguous, if any. `gathers`: an access that is not contiguous in `row`. `compute_bound`: does every element take
     an elementary function? `shared`: is an array read that does not move with the innermost kept loop (the vector of a
     matrix-vector product)? `along`: the summed loops that move all arrays along the lines that `row` runs along, if at
-    all: that along the line of a window, whose neighbours read most of the same elements."""
+    all: that along the line of a window, whose neighbours read most of the same elements. `indirect`: an access along
+    the innermost summed loop whose index is read from memory, so that no vector loads it."""
 
     dtype: str
     lanes: int
@@ -63,15 +64,16 @@ class Sum:
     compute_bound: bool = False
     shared: bool = False
     along: tuple[Axis, ...] = ()
+    indirect: str = ""
 
 
 @frozen
 class RowReduction(Plan):
     """A reduction with lanes along the innermost summed loop: `vectors` accumulators, added at its end, as a `tree` or
-    in order. The tail is masked; `masked`: one loop of masked vectors and no tail. One long sum is cut into blocks of
-    `block` elements, so that the result does not depend on the number of threads. `stream_distance`: several streams so
-    many elements apart are read together (0: one). `rows`: so many are reduced at once, with one accumulator each, and
-    the rest one by one (0: all are)."""
+    in order; scalars, if `lanes` is 1. The tail is masked; `masked`: one loop of masked vectors and no tail. One long
+    sum is cut into blocks of `block` elements, so that the result does not depend on the number of threads.
+    `stream_distance`: several streams so many elements apart are read together (0: one). `rows`: so many are reduced at
+    once, with one accumulator each, and the rest one by one (0: all are)."""
 
     lanes: int
     vectors: int
@@ -167,6 +169,14 @@ def short_rows(s: Sum, context: PlanContext) -> Version:
     if not s.contiguous or not last.size:
         raise NotApplicable(f"memory is not contiguous in '{last.name}', or its extent is no size")
     return Version(_row_per_lane(s), ("<", last.size, str(s.lanes)), "w")
+
+
+def gathered_rows(s: Sum, context: PlanContext) -> Version:
+    """For rows whose elements are gathered, at indices read from memory, as of a sparse matrix: several scalar
+    accumulators."""
+    if not s.contiguous or not s.indirect:
+        raise NotApplicable("memory is not contiguous in the summed loop, or no index is read from it")
+    return Version(_row_reduction(replace(s, lanes=1), context))
 
 
 def matrix_vector(s: Sum, context: PlanContext) -> Version:
@@ -316,7 +326,13 @@ def match_reduction(program: LoopProgram, chain: Chain, context: PlanContext) ->
                axes[row] if row is not None else None, str(far[0]) if far else "", is_compute_bound(chain.body),
                is_float(total.out.dtype) and shares_operand(chain, total),
                tuple([axes[name] for name in total.summed
-                      if row is not None and not any(_moves_apart(ref, name, row) for ref in refs)]))
+                      if row is not None and not any(_moves_apart(ref, name, row) for ref in refs)]),
+               next((str(ref) for ref in refs if _is_indirect(ref, total.summed[-1])), ""))
+
+
+def _is_indirect(ref: Aref, loop: str) -> bool:
+    """Is an index of an access itself read from memory, at places that move with a loop?"""
+    return any(isinstance(n, Aref) and mentions(n, (loop,)) for i in ref.index for n in i.unique())
 
 
 def _moves_apart(ref: Aref, name: str, row: str) -> bool:
@@ -334,7 +350,7 @@ def match_short_reduction(program: LoopProgram, chain: Chain, context: PlanConte
 SHORT_SUMS = NestKind("short sums", "Reductions of few elements, a constant number of them.", match_short_reduction,
                       (tiny_rows, known_rows, few_terms))
 ROW_SUMS = NestKind("sums of rows", "Reductions (sum, maximum and so on) along contiguous memory.", match_reduction,
-                    (short_rows, matrix_vector, medium_rows, rows))
+                    (gathered_rows, short_rows, matrix_vector, medium_rows, rows))
 COLUMN_SUMS = NestKind("sums of columns", "Reductions across rows, with contiguous results.", match_reduction,
                        (few_columns, single_column, narrow_columns, strips, single_block, columns))
 OTHER_SUMS = NestKind("other sums", "Reductions of strided elements with results that are not contiguous.",
