@@ -39,7 +39,7 @@ FUNCTIONS = ("real", "imag")
 Parts = tuple[Expr, Expr | None]
 
 
-def with_real_products(program: TensorProgram) -> TensorProgram:
+def with_complex_in_parts(program: TensorProgram) -> TensorProgram:
     """The program with maps and sums of complex numbers over their parts."""
     if program.first(InOrder) is not None or program.first(FusedKernel) is not None:
         return program

@@ -1,4 +1,4 @@
-"""Products of complex matrices are products of their real and imaginary parts."""
+"""Complex numbers are computed by their real and imaginary parts: products of matrices, maps and sums."""
 from __future__ import annotations
 
 import numpy as np
