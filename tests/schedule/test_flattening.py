@@ -11,17 +11,25 @@ from caten.loop.statements import Aref, Let, LoopProgram, Vref
 from caten.options import Options
 
 
-def fused(right: str, code: str) -> bool:
-    """Are the two axes that are summed one loop?"""
+def scheduled(left: str, right: str, result: str, code: str) -> LoopProgram:
+    """A formula of A and B, of these types and shapes."""
+    options = Options(verify=True)
     (made,) = loading.loaded([SpecText("p.toml", f"""[composite]
 name = "P"
-inputs = ["A{{float}}[M P Q]", "B{{float}}[{right}]"]
-outputs = ["Y{{float}}[M N]"]
+inputs = ["A{left}", "B{right}"]
+outputs = ["Y{result}"]
 [composite.implementation]
 lang = "python"
 code = "return {code}"
-""")], Options())
-    schedule = driver.advance(made, "loop", Options()).first(Schedule)
+""")], options)
+    program = driver.advance(made, "loop", options)
+    assert isinstance(program, LoopProgram)
+    return program
+
+
+def fused(right: str, code: str) -> bool:
+    """Are the two axes that are summed one loop?"""
+    schedule = scheduled("{float}[M P Q]", f"{{float}}[{right}]", "{float}[M N]", code).first(Schedule)
     assert schedule is not None
     return "(fuse p q)" in [flat(step) for step in schedule.steps]
 
@@ -38,16 +46,7 @@ def test_sums_over_two_dense_axes_are_one_sum(right: str, code: str, expected: b
     ("float", "np.sum(A * B)"), ("complex64", "np.sum(A * B)"), ("float", "np.sum(A) + np.sum(A * B)"), ("float", "3 * np.max(A)")])
 def test_a_sum_of_all_elements_is_one_loop(dtype: str, code: str) -> None:
     """Also several sums, and with statements around them: nothing is left of the loops over two axes."""
-    (made,) = loading.loaded([SpecText("p.toml", f"""[composite]
-name = "P"
-inputs = ["A{{{dtype}}}[M N]", "B{{{dtype}}}[M N]"]
-outputs = ["y{{{dtype}}}[]"]
-[composite.implementation]
-lang = "python"
-code = "return {code}"
-""")], Options(verify=True))
-    program = driver.advance(made, "loop", Options(verify=True))
-    assert isinstance(program, LoopProgram)
+    program = scheduled(f"{{{dtype}}}[M N]", f"{{{dtype}}}[M N]", f"{{{dtype}}}[]", code)
     assert all(len(ref.index) == 1 for k in program.kernels for ref in k.unique()
                if isinstance(ref, Aref | Vref) and ref.buffer in ("A", "B"))
     assert not [n for k in program.kernels for n in k.unique() if isinstance(n, Let)]

@@ -9,6 +9,7 @@ from caten.core.text import flat, form_of, read
 from caten.frontend.spec_files import SpecText
 from caten.options import Options
 from caten.tensor.canonical_values import canonical_values
+from caten.tensor.operand_order import with_ordered_operands
 from caten.tensor.values import Define, Output, TensorProgram
 
 PARAMS = ["A{float}[M K]", "B{float}[K N]", "C{float}[M N]", "D{float}[M N]", "a{float}[M]", "b{float}[N]", "s{float}[]", "n{int}[M N]", "k{int}[M N]"]
@@ -108,3 +109,15 @@ def test_rows_are_before_columns_whatever_the_axes_are_called() -> None:
             "(define w (reduce f32 ((i N)) ((p N)) add true (* (read v p i) (read v p i)))) (output Y w))")
     first = canonical_values(resolve(read(text)[0])).all(Define)[0]
     assert flat(form_of(first)) == "(define v0 (reduce f32 ((i N) (j N)) ((p N)) add true (* (read A i p) (read B p j))))"
+
+
+@pytest.mark.parametrize("state", ["(read c i)", "(read v2 i)"])
+def test_what_reads_costly_values_is_first_beside_a_parameter_as_beside_a_value(state: str) -> None:
+    """The first step of a recurrence has a parameter where the others have a value."""
+    costly, other = "(* (read v0 i) (read v1 i))", f"(* (read v0 i) {state})"
+    for terms in (f"{costly} {other}", f"{other} {costly}"):
+        made = resolve(read("(tensor T (size N) (buffer x f32 (N) (0) in) (buffer c f32 (N) (0) in) (buffer y f32 (N) (0) out) "
+                            "(define v0 (compute f32 ((i N)) (sigmoid (read x i)))) (define v1 (compute f32 ((i N)) (tanh (read x i)))) "
+                            f"(define v2 (compute f32 ((i N)) (+ (read x i) (read c i)))) (define v3 (compute f32 ((i N)) (+ {terms}))) (output y v3))")[0])
+        last = flat(form_of(with_ordered_operands(made, by_axes=True).definitions[-1]))
+        assert last.index("read v1") < last.index(state[1:-1])

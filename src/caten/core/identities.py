@@ -94,9 +94,9 @@ def _quotient(z: Expr, w: Expr) -> tuple[Expr, Expr]:
     ratio = less / greater
     scale = one / (greater + less * ratio)
     sums = _op("where", flat, a + b * ratio, a * ratio + b), _op("where", flat, b - a * ratio, b * ratio - a)
-    real, imaginary = [_op("where", flat & _op("eq", c, none), part * endless, total * scale)
-                       for part, total in zip((a, b), sums, strict=True)]
-    return real, imaginary
+    first, second = [_op("where", flat & _op("eq", c, none), x * endless, total * scale)
+                     for x, total in zip((a, b), sums, strict=True)]
+    return first, second
 
 
 # The parts of complex numbers, by those of the operands.

@@ -6,6 +6,7 @@
 - What costs much and does not depend on all axes of a formula is a value of its own (`invariants`).
 - Operators of constants are constants. Extents have the affine normal form. A choice between true and false is its
   condition, or the contrary; one between true or false and what is always in bounds is `or` or `and`.
+- Axes have their canonical names (`AxisNames`), whatever loops and local arrays are called.
 - Reductions and maps have their axes in the order of the maps that read them, of an operand of the contractions that
   do, or of the arrays that they read; reduced axes are in the order of the arrays that are read.
 - The operands of commutative operators are in order, and comparisons are < and <= (`operand_order`); but what an output

@@ -7,6 +7,7 @@ from functools import partial
 from ...core.dtypes import DTYPES
 from ...core.expr import Const, Expr, Op
 from ...core.text import form_of
+from ...frozen import frozen
 from ...loop.affine import canonical
 from ...loop.effects import reads
 from ...loop.statements import Aref
@@ -104,7 +105,10 @@ def vectorize_row(draft: Draft, loop: str, sums: tuple[str, ...], lanes: int, co
     vectors, added as a `tree` at the end. Returns the new loop. It is parallel if none of the loops `around` can be
     (None: no threads). With one lane it has scalar accumulators."""
     if lanes == 1:
-        return _sum_in_scalars(draft, loop, sums, count)
+        chains = _sum_in_chains(draft, loop, sums, count, tree)
+        for name in chains.loops:
+            draft.take("unroll", name, "full")
+        return chains.outer
     whole = split_overlapped(draft, loop, lanes, context) if not sums and count == 1 else None
     if whole is not None:
         if around is not None and not draft.parallelize_two(*around):
@@ -131,17 +135,6 @@ def vectorize_row(draft: Draft, loop: str, sums: tuple[str, ...], lanes: int, co
     axes = (group, lane) if group else (lane,)
     vectorize_tile(draft, group, lane, *[stage_partial_sums(draft, outer, buffer, axes, tree) for buffer in sums])
     return outer
-
-
-def _sum_in_scalars(draft: Draft, loop: str, sums: tuple[str, ...], count: int) -> str:
-    """Accumulate in `count` scalars, since each addition waits for the one before. Returns the new loop."""
-    made = draft.split(loop, count)
-    over = [made.inner]
-    for buffer in sums:
-        over += stage_partial_sums(draft, made.outer, buffer, (made.inner,), tree=True).over(made.inner)
-    for name in over:
-        draft.take("unroll", name, "full")
-    return made.outer
 
 
 def _vectorize_shorter(draft: Draft, loop: str, lanes: int) -> None:
@@ -405,7 +398,8 @@ def emit_vector_accumulator(draft: Draft, chain: Chain, plan: VectorAccumulator,
         vectorize_outer_loop(draft, (*rest, loop), plan.lanes, context, masked=True, vectors=plan.vectors)
         without_edges(draft, *total.summed)
         return
-    chains = () if plan.unrolled else draft.result_of(partial(_sum_in_chains, loop=total.summed[-1], tile=held.tile))
+    chains = None if plan.unrolled else draft.result_of(
+        partial(_sum_in_chains, loop=total.summed[-1], sums=(held.tile,), count=CHAINS))
     whole = split_overlapped(draft, loop, plan.lanes, context)
     tiles = whole or split_tiles(draft, loop, plan.lanes)
     if context.threads and not draft.parallelize_two(*rest):
@@ -418,7 +412,7 @@ def emit_vector_accumulator(draft: Draft, chain: Chain, plan: VectorAccumulator,
         draft.take("vectorize", tiles.inner)
     without_edges(draft, *([*rest, tiles.outer] if plan.unrolled else total.summed[:-1] if chains else total.summed))
     use_fma(draft, tiles.outer, total.out, context)
-    for name in reversed(total.summed) if plan.unrolled else chains or ():
+    for name in reversed(total.summed) if plan.unrolled else chains.loops if chains else ():
         draft.take("unroll", name, "full")
 
 
@@ -429,10 +423,21 @@ def without_edges(draft: Draft, *loops: str) -> None:
         draft.try_steps(("interior", name))
 
 
-def _sum_in_chains(draft: Draft, loop: str, tile: str) -> tuple[str, ...]:
-    """Sum into several accumulators, since each addition waits for the one before. Returns the loops over them."""
-    made = draft.split(loop, CHAINS)
-    return made.inner, *draft.stage(made.outer, tile, "tree", "register", made.inner).over(made.inner)
+@frozen
+class Chains:
+    """Several accumulators of a loop, which is now `outer`; `loops` are those over the accumulators."""
+
+    outer: str
+    loops: tuple[str, ...]
+
+
+def _sum_in_chains(draft: Draft, loop: str, sums: tuple[str, ...], count: int, tree: bool = True) -> Chains:
+    """Sum into several accumulators, since each addition waits for the one before."""
+    made = draft.split(loop, count)
+    loops = [made.inner]
+    for buffer in sums:
+        loops += stage_partial_sums(draft, made.outer, buffer, (made.inner,), tree).over(made.inner)
+    return Chains(made.outer, tuple(loops))
 
 
 def _hold(draft: Draft, loop: str, buffer: str,
