@@ -1,6 +1,7 @@
 """What is known at a point of a program, and what it costs to know it."""
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from caten.core.expr import Const, Op, Var, index
@@ -13,6 +14,7 @@ from caten.loop.operation_count import Work, counted
 from caten.loop.statements import Aref, For, If, LoopProgram, Setf
 from caten.loop.verifier import verify
 from caten.schedule.analysis.loop_queries import loops_in
+from caten.semantics.interpret import run
 
 # Conditions on values that were loaded, of one alternative and of two.
 LOADED = ("(= (aref A (+ (* 8 o) i)) 3)", "(< (aref A i) (aref A o))", "(or (= (aref A i) 1) (< (aref A o) 2))", "(/= (aref A (- N i)) 0)",
@@ -248,3 +250,42 @@ def test_what_the_iterations_of_a_slice_show(known: str, hi: str, shown: Op) -> 
     context = Context.of(program)
     assert not context.proves(shown) or "(<= k (* m n))" in known
     assert context.inside(loops_in(program)[0]).proves(shown)
+
+
+ASSUMED = """(loop P (size N) (buffer I i32 (N) (0) {}) (buffer X f32 (N) (0) in) (buffer Y f32 (N) (0) inout)
+  (kernel k (assume (address I read) {} N) (for i 0 N 1 serial {} (setf (aref Y i) (aref X {})))))"""
+
+
+@pytest.mark.parametrize(("access", "least", "before", "at", "holds"), [
+    ("in", "0", "", "(cast i64 (aref I i))", True), ("in", "0", "", "(cast i64 (aref I (- N (+ i 1))))", True),
+    ("in", "(neg N)", "", "(cast i64 (aref I i))", False), ("in", "0", "", "(+ (cast i64 (aref I i)) 1)", False),
+    ("in", "(neg N)", "", "(where (< (cast i64 (aref I i)) 0) (+ (cast i64 (aref I i)) N) (cast i64 (aref I i)))", True),
+    ("in", "0", "(let k i64 (- (- N 1) (cast i64 (aref I i))))", "k", True),
+    ("inout", "0", "(setf (aref I i) (cast i32 i))", "(cast i64 (aref I i))", False)])            # written by the loop
+def test_what_is_assumed_of_the_elements_of_an_array_holds_until_it_is_written(access: str, least: str, before: str, at: str, holds: bool) -> None:
+    (text,) = read(ASSUMED.format(access, least, before, at))
+    program = resolve(text)
+    assert isinstance(program, LoopProgram)
+    if holds:
+        verify(program)
+        return
+    with pytest.raises(CatenError, match="E483"):
+        verify(program)
+
+
+@pytest.mark.parametrize("array", ["(address X read)", "(address I write)", "(address J read)"])
+def test_only_of_indices_something_is_assumed(array: str) -> None:
+    (text,) = read(ASSUMED.format("in", "0", "", "i").replace("(address I read)", array))
+    program = resolve(text)
+    assert isinstance(program, LoopProgram)
+    with pytest.raises(CatenError, match="E48"):
+        verify(program)
+
+
+def test_the_interpreter_looks_at_what_is_assumed() -> None:
+    (text,) = read(ASSUMED.format("in", "0", "", "(cast i64 (aref I i))"))
+    program = resolve(text)
+    given = {"N": 3, "X": np.arange(3, dtype=np.float32), "Y": np.zeros(3, np.float32)}
+    assert run(program, {**given, "I": np.array([2, 0, 1], np.int32)}) == 0
+    with pytest.raises(CatenError, match="an element of 'I' is outside"):
+        run(program, {**given, "I": np.array([2, 0, 3], np.int32)})

@@ -62,3 +62,25 @@ def test_ranges_that_count_up_and_down_are_compared_as_numbers(compiler: str, dt
                 sides = begin + step * np.arange(lanes), np.full(lanes, end)
                 holds = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}[fn](*(sides[::-1] if turned else sides))
                 np.testing.assert_array_equal(found, np.where(holds, x, 0), err_msg=f"{fn} {step} {turned}, {begin} {end}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32"])
+@pytest.mark.parametrize("runtime", ["clang", "gcc"])
+def test_small_integers_are_compared_with_a_large_one_in_their_own_width(runtime: str, dtype: str) -> None:
+    outputs = ", ".join(f'"y{n}{{float}}[N]"' for n in range(8))
+    code = "".join(f"    y{n} = np.where({left} {fn} {right}, z, 0)\n" for n, (fn, left, right) in enumerate(
+        (fn, *sides) for fn in ("<", "<=", ">", ">=") for sides in (("x", "e"), ("e", "x"))))
+    spec = (f'[composite]\nname = "Compared"\ninputs = ["x{{{dtype}}}[N]", "z{{float}}[N]", "e{{int64}}[]"]\noutputs = [{outputs}]\n'
+            f'[implementation]\nlang = "python"\ncode = """\n{code}    return {", ".join(f"y{n}" for n in range(8))}\n"""\n')
+    operator = caten.compile(spec, runtime=runtime)
+    assert "ct_min_i64(ct_max_i64(e, " in operator.source, "the nearest number"
+    row = np.iinfo(dtype)
+    x = np.array([row.min, row.min + 1, -1 if row.min else 1, 0, 5, row.max - 1, row.max] * 3, dtype)
+    z = np.arange(1, len(x) + 1, dtype=np.float32)
+    for end in (-(1 << 63), -(1 << 40), row.min - 1, row.min, -1, 0, 5, row.max - 1, row.max, row.max + 1, 1 << 40, (1 << 63) - 1):
+        wide = [int(v) for v in x]
+        for found, (left, fn) in zip(operator(x, z, end), [(side, fn) for fn in ("<", "<=", ">", ">=") for side in (0, 1)], strict=True):
+            pairs = [(v, end) if left == 0 else (end, v) for v in wide]
+            holds = [{"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[fn] for a, b in pairs]
+            np.testing.assert_array_equal(found, np.where(holds, z, 0), err_msg=f"{fn} {left} {end}")

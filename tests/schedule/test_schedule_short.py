@@ -7,7 +7,7 @@ from schedule_nets import assert_same, program
 from caten.core.program import Schedule
 from caten.core.text import show
 from caten.errors import CatenError
-from caten.loop.statements import Fold, Local, LoopProgram, Vref
+from caten.loop.statements import Fold, Lanes, Local, LoopProgram, Vref
 from caten.schedule import autoscheduler, script
 from caten.schedule.analysis.loop_queries import loops_in
 from caten.schedule.planning import Planning
@@ -134,6 +134,29 @@ def test_what_is_gathered_is_read_one_by_one_unless_much_is_computed() -> None:
     before, after = scheduled("(for i 0 M 1 serial (setf (aref w i) (sin (aref A i 2))))", params)
     assert {v.count for v in vectors(after)} == {8}
     assert_same(before, after, ((0,), (1,), (17,)))
+
+
+TAKEN = "(aref u (max 0 (min 6 (cast i64 (aref k i {})))))"
+
+
+@pytest.mark.parametrize(("dtype", "count"), [("f32", 8), ("f64", 4)])
+def test_functions_of_what_is_gathered_are_computed_in_vectors(dtype: str, count: int) -> None:
+    params = f"(size M) (buffer u {dtype} (7) (0) in) (buffer k i32 (M 3) (0 1) in) (buffer w {dtype} (M) (0) inout)"
+    before, after = scheduled(f"(for i 0 M 1 serial (setf (aref w i) (sin {TAKEN.format(2)})))", params)
+    assert {n.lanes for kernel in after.kernels for n in kernel.unique() if isinstance(n, Lanes)} == {count}
+    assert_same(before, after, ((0,), (1,), (17,)))
+    before, after = scheduled(f"(for i 0 M 1 serial (setf (aref w i) {TAKEN.format(2)}))", params)
+    assert not [n for kernel in after.kernels for n in kernel.unique() if isinstance(n, Lanes)]
+
+
+@pytest.mark.parametrize("cond", ["true", "(< (aref A i j) 0.5)", "(< i j)"])
+def test_rows_of_functions_of_what_is_gathered_have_vectors_and_masks(cond: str) -> None:
+    params = "(size M) (size N) (buffer A f32 (M N) (0 1) in) (buffer k i32 (M N) (0 1) in) (buffer u f32 (7) (0) in) (buffer w f32 (M) (0) inout)"
+    taken = TAKEN.format("j")
+    body = f"(incf (aref w i) (exp {taken}) max)" if cond == "true" else f"(incf (aref w i) (where {cond} (exp {taken}) 0.0) max)"
+    before, after = scheduled(f"(for i 0 M 1 serial (for j 0 N 1 serial {body}))", params)
+    assert [n for kernel in after.kernels for n in kernel.unique() if isinstance(n, Lanes)]
+    assert_same(before, after, SIZES)
 
 
 @pytest.mark.parametrize("stored", ["(aref w i)", "(aref s)"])

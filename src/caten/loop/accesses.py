@@ -136,6 +136,7 @@ def below(context: Context, position: Expr, extent: Expr) -> tuple[Linear, Linea
 
 def is_inside(context: Context, position: Expr, extent: Expr) -> bool:
     """True if 0 ≤ position < extent wherever the assumptions hold (an access that is in bounds)."""
+    context = context.with_elements_in(position)
     if all(context.is_nonnegative(form) for form in below(context, position, extent)):
         return True
     # Where its loop begins the extent may be a product that could wrap, and inside no more: then it is a whole there.

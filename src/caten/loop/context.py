@@ -20,7 +20,7 @@ from .effects import NOTHING, reads, writes
 from .integer_sets import Constraint
 from .known_conditions import choices, remaining, stated
 from .refutation import MAX_DEPTH, PATIENCE, Alternative, Clause, Range, is_false, refuted, without_common_factors
-from .statements import Aref, Barrier, Fail, For, If, Incf, Let, Setf, Stmt, Vref
+from .statements import Aref, Assume, Barrier, Fail, For, If, Incf, Let, Setf, Stmt, Vref
 from .value_ranges import GREATEST_BYTES, GREATEST_SIZE, Valuation
 
 SMALL = 8                      # nodes of a part that is kept in a large value
@@ -275,6 +275,21 @@ class Context(Valuation):
         """The context where form ≥ 0."""
         return self._assuming(((Constraint(form),),))
 
+    def with_elements_in(self, expr: Expr) -> Context:
+        """With what is known of all elements of an array for those that an expression reads: an index that is made of
+        one."""
+        if not self.elements or self.elements.keys().isdisjoint(reads(expr)):
+            return self
+        return self.once(("elements", expr), lambda: self._with_elements_in(expr))
+
+    def _with_elements_in(self, expr: Expr) -> Context:
+        context = self
+        for ref in [n for n in expr.unique() if isinstance(n, Aref) and n.buffer in self.elements]:
+            least, end = map(self.linear, self.elements[ref.buffer])
+            element = self.linear(ref)
+            context = context._assuming(((Constraint(element - least), Constraint((end - element).shifted(-1))),))
+        return context
+
     def after(self, stmt: Stmt) -> Context:
         """The context after `stmt` in its list."""
         if isinstance(stmt, Let | If):   # worth memoising
@@ -283,6 +298,8 @@ class Context(Valuation):
 
     def _after(self, stmt: Stmt) -> Context:
         match stmt:
+            case Assume(array, least, end):
+                return self._with(elements={**self.elements, array.buffer: (least, end)})
             case Let(name, dtype, value):
                 if dtype == "bool":
                     return self._with(conditions={**self.conditions, name: value})
@@ -293,7 +310,8 @@ class Context(Valuation):
                     value, unknown = _outlined(self, value, name)
                     if value.written_out > MOST_NODES or isinstance(value, Var):
                         return self
-                context = self._with(ranges={**self.ranges, **unknown}) if unknown else self
+                context = self.with_elements_in(value)
+                context = context._with(ranges={**self.ranges, **unknown}) if unknown else context
                 form = context.linear(value)
                 context = context._with(ranges={**context.ranges, name: context.interval(form)})
                 return context._assuming(((Constraint(of_atom(Var(name, dtype)) - form, equal=True),),))
@@ -341,7 +359,9 @@ class Context(Valuation):
         conditions = {n: v for n, v in self.conditions.items() if reads(v).isdisjoint(buffers)}
         literals = frozenset([p for p in self.literals if reads(p[0]).isdisjoint(buffers)])
         checks = tuple([c for c in self.checks if all(reads(cond).isdisjoint(buffers) for cond, _ in c)])
-        return self._with(clauses=kept, values=values, conditions=conditions, literals=literals, checks=checks)
+        elements = {n: of for n, of in self.elements.items() if n not in buffers}
+        return self._with(clauses=kept, values=values, conditions=conditions, literals=literals, checks=checks,
+                          elements=elements)
 
     def together(self, other: Context) -> Context:
         """The conjunction of two contexts: two points of a program whose variables differ."""
@@ -352,7 +372,8 @@ class Context(Valuation):
             ranges[name] = max(a, c), min(b, d)
         contradictory = any(lo > hi for lo, hi in ranges.values())
         return self._with(ranges=ranges, clauses=(*self.clauses, *[c for c in other.clauses if id(c) not in known]),
-                          values={}, conditions={}, literals=frozenset(), checks=(),
+                          values={}, conditions={}, literals=frozenset(), checks=(), elements={
+                              n: of for n, of in self.elements.items() if other.elements.get(n) == of},
                           unreachable=contradictory or self.unreachable or other.unreachable)
 
     # questions
@@ -538,7 +559,7 @@ class Context(Valuation):
     def _remembered(self) -> frozenset[str]:
         """The buffers that occur in facts (memoised: needed at every statement)."""
         return self.once("remembered", lambda: frozenset(self.values).union(
-            *[c.buffers for c in self.clauses],
+            self.elements, *[c.buffers for c in self.clauses],
             *[reads(e)
               for e in (*self.values.values(), *self.conditions.values(), *[cond for cond, _ in self.literals])],
             *[reads(cond) for check in self.checks for cond, _ in check]))

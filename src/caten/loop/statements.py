@@ -100,6 +100,20 @@ class Ramp(Expr, head="ramp"):
         return self.count
 
 
+class Lanes(Expr, head="lanes"):
+    """`(lanes a b c d)`: a vector of these scalars."""
+
+    args: tuple[Expr, ...]
+
+    @property
+    def dtype(self) -> str:
+        return self.args[0].dtype
+
+    @property
+    def lanes(self) -> int:
+        return len(self.args)
+
+
 class Shuffle(Expr, head="shuffle"):
     """`(shuffle v 3 2 1 0)`: lanes picked from a vector."""
 
@@ -276,6 +290,15 @@ class Fail(Stmt, head="fail"):
     opposite."""
 
     row: int
+
+
+class Assume(Stmt, head="assume"):
+    """`(assume (address I read) 0 N)`: each element of an array of integers is at least 0 and below N, as a check
+    before has found. Proofs rely on it until the array is written; in C it is nothing."""
+
+    array: Address
+    least: Expr
+    end: Expr
 
 
 class From(Node, head="from"):

@@ -38,6 +38,7 @@ class Valuation(ABC):
     bound: frozenset[str] = NOTHING                                    # sizes bound at compile time
     literals: frozenset[tuple[Expr, bool]] = frozenset()               # conditions that read memory, as written
     checks: tuple[tuple[tuple[Expr, bool], ...], ...] = ()             # disjunctions
+    elements: Mapping[str, tuple[Expr, Expr]] = field(default_factory=dict)    # of arrays: the least and the end of all
     unreachable: bool = False
     memo: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
     facts: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)     # what ranges and clauses decide

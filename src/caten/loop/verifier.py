@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
 from typing import Any, TypeVar
 
-from ..core.dtypes import DTYPES, is_packed
+from ..core.dtypes import DTYPES, is_integer, is_packed
 from ..core.expr import Bitcast, Cast, Const, Conversion, Expr, Op, Var, index
 from ..core.monoids import is_monoid
 from ..core.node import Node, kept
@@ -32,6 +32,7 @@ from .statements import (
     WRITE,
     Address,
     Aref,
+    Assume,
     ExternCall,
     Fail,
     Fold,
@@ -39,6 +40,7 @@ from .statements import (
     If,
     Incf,
     Kernel,
+    Lanes,
     Let,
     Local,
     Prefetch,
@@ -343,6 +345,11 @@ def _statement(stmt: Stmt, scope: Scope, context: Context, checked: bool) -> Non
                     raise _fault("E488", stmt, f"{text_of(arg)} is no argument of a C function")
                 if isinstance(arg, Address) and arg.how != "read":
                     _is_written(arg.buffer, scope, stmt)
+        case Assume(array, least, end):
+            if not is_integer(array.dtype) or array.how != "read":
+                raise _fault("E482", stmt, f"{text_of(array)} has no elements that an index is made of")
+            for bound in (least, end):
+                _is_scalar(bound, "i64", stmt, "a bound")
         case Local(_, dtype, shape, space):
             if dtype not in DTYPES or space not in SPACES:
                 raise _fault("E488", stmt, f"a local of type '{dtype}' in '{space}'")
@@ -448,7 +455,8 @@ def _reference(node: Named, scope: Scope, stmt: Node) -> None:
             declared = _declaration(name, scope, stmt)
             if not isinstance(declared, Buffer | Local) or dtype != declared.type:
                 raise _fault("E482", stmt, f"'{name}' is not an array of {dtype or 'any type'}")
-            if not isinstance(stmt, ExternCall) or not any(a is node for a in stmt.args):
+            takes = stmt.args if isinstance(stmt, ExternCall) else (stmt.array,) if isinstance(stmt, Assume) else ()
+            if not any(a is node for a in takes):
                 raise _fault("E482", stmt, f"{text_of(node)} is no number")
 
 
@@ -501,6 +509,11 @@ def _check_lanes(node: Splat | Ramp, stmt: Stmt) -> None:
         raise _fault("E487", stmt, f"{text_of(node)}: a vector is made of scalars")
 
 
+def _check_scalars(node: Lanes, stmt: Stmt) -> None:
+    if len({a.dtype for a in node.args}) != 1 or any(a.lanes != 1 for a in node.args):
+        raise _fault("E487", stmt, f"{text_of(node)}: a vector is made of scalars of one type")
+
+
 def _check_shuffle(node: Shuffle, stmt: Stmt) -> None:
     if any(not 0 <= p < node.arg.lanes for p in node.picks):
         raise _fault("E487", stmt, f"{text_of(node)}: the vector has {node.arg.lanes} lanes")
@@ -509,6 +522,7 @@ def _check_shuffle(node: Shuffle, stmt: Stmt) -> None:
 _CHECKS: dict[type[Node], Callable[..., None]] = {
     Op: _check_op, Cast: _check_conversion, Bitcast: _check_conversion, Vref: _check_vector, Splat: _check_lanes,
     Ramp: _check_lanes, Fold: _check_fold, Prefix: _check_prefix, Shuffle: _check_shuffle,
+    Lanes: _check_scalars,
 }
 
 

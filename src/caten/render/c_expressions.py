@@ -5,7 +5,7 @@ from ..core.dtypes import DTYPES, is_packed, is_short
 from ..core.expr import Bitcast, Cast, Const, Expr, Op, Var, number
 from ..errors import error
 from ..loop.float_ranges import is_nonpositive
-from ..loop.statements import Address, Aref, Fold, Prefix, Ramp, Shuffle, Splat, Vref
+from ..loop.statements import Address, Aref, Fold, Lanes, Prefix, Ramp, Shuffle, Splat, Vref
 from ..mathematics.elementary.arithmetic import Scaled
 from . import conversions
 from .c_literals import literal
@@ -68,6 +68,9 @@ class Expressions(Conditions):
                     steps = infix("*", MUL, steps, self.splat(step, count))
                 return infix("+", ADD, self.value(base) if DTYPES[base.dtype].bits >= 32 else self.splat(base, count),
                              steps)
+            case Lanes(args=args):
+                lanes = ", ".join([self.value(a).text for a in args])
+                return Code(f"({self.helpers.type(expr.dtype, len(args))}){{{lanes}}}")
             case Shuffle(arg=arg, picks=picks):
                 return Code(self.helpers.picked(self.text(arg), arg.dtype, self.lanes(arg), picks))
             case Fold(fn=fn, arg=arg):

@@ -16,6 +16,7 @@ from ..loop.statements import (
     STREAM,
     Address,
     Aref,
+    Assume,
     Barrier,
     ExternCall,
     Fail,
@@ -157,6 +158,8 @@ class KernelBody(Lines):
                         self._fail(row)
                     case Barrier():
                         self._barrier()
+                    case Assume():                                   # of proofs alone
+                        pass
                     case ExternCall():
                         self._extern(stmt)
 
@@ -169,6 +172,8 @@ class KernelBody(Lines):
             kind = self.expressions.helpers.type(part.dtype, self.expressions.lanes(part))
             self.line(f"const {kind} {self.expressions.names.of(name)} = {self.expressions.text(own)};")
             self._declare_vector(name, own, part.dtype)
+            if self.expressions.is_index(own):
+                self.expressions.indices |= {name}
             named[part] = Var(name, part.dtype)
         return substitute(value, named)
 

@@ -1,8 +1,8 @@
 """Conditions on vectors in C: masks, as integers of the width of the data."""
 from __future__ import annotations
 
-from ..core.dtypes import DTYPES, computed, is_short
-from ..core.expr import Bitcast, Cast, Const, Expr, Op, Var, number
+from ..core.dtypes import DTYPES, computed, is_integer, is_packed, is_short
+from ..core.expr import Bitcast, Cast, Const, Expr, Op, Var, index, number
 from ..core.scalars import COMPARISONS, EXCHANGED
 from ..loop.statements import Ramp, Shuffle, Splat, Vref
 from .addresses import Memory
@@ -19,6 +19,9 @@ class Conditions(Memory):
         small = self._counted(asked, bits, lanes) or self._periodic(asked, bits, lanes)
         if small is not None:
             return small
+        narrow = _in_narrow_lanes(asked, lanes)
+        if narrow is not None:
+            return self.mask(narrow, bits)
         match expr:
             case Op(fn=fn, args=args) if fn in (*COMPARISONS, "isnan", "isinf") and args[0].dtype != "bool":
                 own = DTYPES[args[0].dtype].bits
@@ -81,7 +84,7 @@ class Conditions(Memory):
                 pass
             case _:
                 return None
-        if fn not in EXCHANGED or not self._is_index(base) or not self._is_index(end) or lanes >= 1 << (bits - 1):
+        if fn not in EXCHANGED or not self.is_index(base) or not self.is_index(end) or lanes >= 1 << (bits - 1):
             return None
         if step < 0:                                 # base - lane > end  where  end + lane < base
             base, end, fn = end, base, EXCHANGED[fn]
@@ -100,7 +103,7 @@ class Conditions(Memory):
             case _:
                 return None
         h, width = self.helpers, min(max(bits, 16), 32)
-        if not self._is_index(base) or not 0 <= rest < by or by + lanes >= 1 << (width - 1):
+        if not self.is_index(base) or not 0 <= rest < by or by + lanes >= 1 << (width - 1):
             return None
         small, kind = f"i{width}", h.mask_type(width, lanes)
         first = prefix(f"({h.types[small]})", self.value(Op("mod", (base, number(by, "i64")))))
@@ -110,7 +113,7 @@ class Conditions(Memory):
         done = h.compared(fn, small, left, self.splat(number(rest, small), lanes), lanes)
         return self._resized(done, width, bits, lanes)
 
-    def _is_index(self, expr: Expr) -> bool:
+    def is_index(self, expr: Expr) -> bool:
         """Is it made of loop variables and sizes alone, and so far from the ends of 64 bits?"""
         return expr.dtype == "i64" and all(n.name in self.indices if isinstance(n, Var) else isinstance(n, Const | Op)
                                            for n in expr.unique())
@@ -151,6 +154,27 @@ class Conditions(Memory):
 
     def vector(self, arg: Expr, count: int) -> Code:
         return self.value(arg) if self.lanes(arg) > 1 else self.splat(arg, count)
+
+
+def _in_narrow_lanes(expr: Expr, lanes: int) -> Expr | None:
+    """A comparison of integers with a number of 64 bits, in their own width: with the nearest number that their type
+    has. What is below them all, or above, is told once for all lanes."""
+    match expr:
+        case Op(fn="lt" | "le" | "gt" | "ge" as fn, args=(Cast(type="i64", arg=numbers), Splat(arg=end))) if (
+                is_integer(numbers.dtype) and not is_packed(numbers.dtype) and DTYPES[numbers.dtype].bits < 64
+                and not isinstance(numbers, Ramp)):
+            row = DTYPES[numbers.dtype]
+        case _:
+            return None
+    least, greatest = index(row.least), index(row.greatest)
+    if isinstance(end, Const):
+        return None
+    nearest = Splat(lanes, Cast(numbers.dtype, Op("min", (Op("max", (end, least)), greatest))))
+    if fn in ("le", "gt"):                       # numbers ≤ end
+        holds = Op("and", (Op("le", (numbers, nearest)), Splat(lanes, Op("le", (least, end)))))
+    else:                                        # end ≤ numbers
+        holds = Op("and", (Op("ge", (numbers, nearest)), Splat(lanes, Op("le", (end, greatest)))))
+    return holds if fn in ("le", "ge") else Op("not", (holds,))
 
 
 def _of_lanes(expr: Expr) -> Expr:

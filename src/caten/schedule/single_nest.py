@@ -17,7 +17,22 @@ from ..core.program import At, Attribute, Buffer, Case, Check, Doc, Reference, S
 from ..core.unique_names import Names, declared_names
 from ..frozen import frozen
 from ..loop.effects import loop_names, reads, writes
-from ..loop.statements import Aref, For, If, Incf, Kernel, Let, Local, LoopProgram, Repeat, Setf, Stmt, Transpose, Vref
+from ..loop.statements import (
+    Aref,
+    Assume,
+    For,
+    If,
+    Incf,
+    Kernel,
+    Let,
+    Local,
+    LoopProgram,
+    Repeat,
+    Setf,
+    Stmt,
+    Transpose,
+    Vref,
+)
 from .analysis.loop_queries import loops_in
 from .primitives.flatten import flatten
 from .script import is_applied, recorded
@@ -119,7 +134,7 @@ def _apart(program: LoopProgram, kernel: Kernel, path: tuple[Level, ...], name: 
     changed = _changed(path)
     path = _without_unneeded(path, changed)
     known = frozenset().union(*[reads(stmt) | writes(stmt) for level in path for stmt in level.kept
-                                if not _is_no_fact(stmt)],
+                                if not _is_no_fact(stmt) and not isinstance(stmt, Assume)],
                               *[reads(stmt.cond) for level in path if isinstance(stmt := level.stmts[level.last], If)])
     body: tuple[Stmt, ...] = ()
     for level in reversed(path):
@@ -160,7 +175,8 @@ def _without_unneeded(path: tuple[Level, ...], changed: frozenset[str]) -> tuple
                             for part in (*level.stmts[level.first:level.last], *around,
                                          *level.stmts[level.last + 1:level.end])])
         for before in reversed(level.kept):
-            if not _is_no_fact(before) or (used & _named(before) and not writes(before) & changed):
+            needed = bool(used & reads(before)) if isinstance(before, Assume) else not _is_no_fact(before)
+            if needed or (used & _named(before) and not writes(before) & changed):
                 kept.append(before)
                 used = used.union(before.variables, reads(before))
         found.append(replace(level, kept=tuple(reversed(kept))))

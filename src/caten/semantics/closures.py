@@ -16,7 +16,7 @@ from ..core.dtypes import DTYPES
 from ..core.expr import Bitcast, Cast, Const, Expr, Op, Var
 from ..core.node import Node
 from ..errors import CatenError, error
-from ..loop.statements import Aref, Fold, Prefix, Ramp, Ref, Shuffle, Splat, Transpose, Vref
+from ..loop.statements import Aref, Fold, Lanes, Prefix, Ramp, Ref, Shuffle, Splat, Transpose, Vref
 from ..mathematics import evaluate
 
 Value = Callable[[], Any]
@@ -99,6 +99,9 @@ class Closures:
                 first, by = self.value(base), self.value(step)
                 lanes = np.arange(count).astype(evaluate.numpy_type(base.dtype))
                 return lambda: first() + by() * lanes
+            case Lanes(args):
+                scalars, of = [self.value(a) for a in args], evaluate.numpy_type(expr.dtype)
+                return lambda: np.array([scalar() for scalar in scalars], of)
             case Shuffle(arg, picks):
                 value, chosen = self.value(arg), list(picks)
                 return lambda: value()[chosen]

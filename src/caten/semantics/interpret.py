@@ -19,7 +19,21 @@ from ..loop.early_exit import leaving_condition
 from ..loop.empty_calls import idle_sizes
 from ..loop.gpu_verifier import has_barrier
 from ..loop.renaming import renamed_arrays, shifted_arrays
-from ..loop.statements import Barrier, Fail, For, If, Incf, Let, Local, LoopProgram, Prefetch, Setf, Stmt, Transpose
+from ..loop.statements import (
+    Assume,
+    Barrier,
+    Fail,
+    For,
+    If,
+    Incf,
+    Let,
+    Local,
+    LoopProgram,
+    Prefetch,
+    Setf,
+    Stmt,
+    Transpose,
+)
 from ..mathematics import evaluate
 from .closures import Action, Closures, poison, to_scalar
 from .thread_groups import group
@@ -147,6 +161,8 @@ class _Code(Closures):
                 return self.local(stmt)
             case Prefetch() | Barrier():
                 return lambda: None
+            case Assume():
+                return self.assumption(stmt)
             case Fail(row):
                 return self.fail(row)
         raise error("E485", f"the interpreter does not know ({stmt.head} …)")
@@ -193,6 +209,16 @@ class _Code(Closures):
             except ValueError as problem:                    # beyond the address space
                 raise MemoryError(str(problem)) from None
         return allocate
+
+    def assumption(self, stmt: Assume) -> Action:
+        env, slot = self.env, self.slot(stmt.array.buffer)
+        least, end = self.value(stmt.least), self.value(stmt.end)
+
+        def look() -> None:
+            elements = np.asarray(env[slot])
+            if not np.all((least() <= elements) & (elements < end())):
+                raise error("E485", f"an element of '{stmt.array.buffer}' is outside [{least()}, {end()})")
+        return look
 
     @staticmethod
     def fail(row: int) -> Action:

@@ -15,7 +15,7 @@ from ..core.expr import TRUE, Expr, Op, Var
 from ..core.program import Ensure, Scalar, Target
 from ..frontend.op import OpProgram
 from ..loop.accesses import below, is_inside, is_outside
-from ..loop.affine import text_of
+from ..loop.affine import canonical, text_of
 from ..loop.bounds_checks import FURTHEST
 from ..loop.context import Context
 from ..loop.entry_checks import entry_rows, overflowing
@@ -144,7 +144,9 @@ class _Checks:
         if not reads_of(at) or overflowing(context, at) or is_outside(context, at, extent):
             raise _NeedsLoops                            # a condition on sizes, or refused
         low, high = below(context, at, extent)
-        sides = [cond for cond, form in ((Op("lt", (checked, ZERO)), low), (Op("le", (extent, checked)), high))
+        written = from_end(checked, extent)              # -N ≤ x < N, and not what x is from the end
+        least, number = (ZERO, checked) if written is None else (canonical(-extent), written)
+        sides = [cond for cond, form in ((Op("lt", (number, least)), low), (Op("le", (extent, number)), high))
                  if not context.is_nonnegative(form)]
         self.rows.rows.append((None, self.text(at, extent, what)))
         row = self.row_of[key] = len(self.rows.rows)

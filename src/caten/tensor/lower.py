@@ -27,12 +27,28 @@ from ..loop.context import Context
 from ..loop.effects import reads
 from ..loop.renaming import renamed_arrays
 from ..loop.simplify import simplify
-from ..loop.statements import ONE, ZERO, Aref, Fail, For, If, Incf, Kernel, Local, LoopProgram, Setf, Stmt
+from ..loop.statements import (
+    ONE,
+    ZERO,
+    Address,
+    Aref,
+    Assume,
+    Fail,
+    For,
+    If,
+    Incf,
+    Kernel,
+    Local,
+    LoopProgram,
+    Setf,
+    Stmt,
+)
 from .before_fusion import ready_for_fusion
 from .block_lowering import BlockLowering
 from .blocks_of_rows import BLOCKS, Blocks, joined
 from .call_kernels import is_call, kernels_around_calls
 from .checks_in_scatters import checks_in_scatters
+from .element_ranges import element_ranges
 from .extreme_search import may_search_in_blocks, searched_in_blocks
 from .fusion import is_contraction, is_product, kernels_of
 from .index_maps import is_identity
@@ -107,14 +123,19 @@ class Lowering(LoopBuilder):
     def parts(self) -> list[tuple[Stmt, ...]]:
         """The statements of each kernel of `lowered`, in order, and those that copy outputs at the end."""
         parts: list[tuple[Stmt, ...]] = []
+        ranges = [] if self.on_device or self.is_part else element_ranges(self.program, self.context)
+        checked: set[str] = set()                        # values whose checks have not failed by now
         for n, k in self.lowered.items():
             self.number = n
-            stmts: list[Stmt] = []
+            read = reads_of_kernel(k) if isinstance(k, Group) else ()
+            stmts: list[Stmt] = [Assume(Address(self.array(r.array), "read", r.type), r.least, r.end) for r in ranges
+                                 if r.check in checked and r.array in read]
             for at, source, copy in self.plan.copies:
                 if at == n:
                     stmts += self.copy(source, self.arrays[copy], *self.plan.scratch[copy])
             made = self.nest(k) if isinstance(k, NestKernel) else self.group(k)
-            stmts += made if isinstance(k, NestKernel) or self.is_part else self.checked(self.tightened(made))
+            stmts += made if isinstance(k, NestKernel) or self.is_part else self.checked(self.tightened(made), stmts)
+            checked.update(names_of(k))
             stmts += [If(self.expr(c.cond, {}), (Fail(c.row),)) for c in self.program.checks
                       if any(r.buffer in names_of(k) for r in reads_of(c.cond))]
             parts.append((*[self.local(name) for name in names_of(k) if name in self.tested], *stmts))
@@ -137,11 +158,11 @@ class Lowering(LoopBuilder):
         return tuple([s.replace(then=self.tightened(s.then), otherwise=self.tightened(s.otherwise))
                       if isinstance(s, If) else tighten(s, self.context, sizes) for s in stmts])
 
-    def checked(self, stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        """The statements of a group, with checked indices in bounds."""
+    def checked(self, stmts: tuple[Stmt, ...], before: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        """The statements of a group, with checked indices in bounds. `before`: the statements in front of them."""
         shapes = {b.name: b.axes for b in self.program.buffers.values()}
         shapes |= {self.arrays[name]: shape for name, (_, shape) in self.plan.scratch.items()}
-        return with_nearest_indices(stmts, Context.of(self.program), shapes, self.names)
+        return with_nearest_indices(stmts, Context.of(self.program).through(before), shapes, self.names)
 
     # -- nests ---------------------------------------------------------------------------------------------------------
 

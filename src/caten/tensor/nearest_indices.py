@@ -10,6 +10,9 @@ outside of them:
           (aref T (inside (aref I i) V 6) j))))                    (setf (aref Y i j) (aref T ix j))))
 
 An axis that may be empty has no index inside. Then the access has a condition.
+
+Where the index is shown to be inside, since the check has looked at all elements of its array (`element_ranges`), it
+stays as it is.
 """
 from __future__ import annotations
 
@@ -108,8 +111,9 @@ class _Walk:
         index: list[Expr] = []
         conds: list[Expr] = []
         for i in ref.index:
-            conds += [cond for extent in _checked_extents(i) if not context.proves(cond := Op("le", (ONE, extent)))]
             at = self.expr(i, context)
+            known = context.with_elements_in(at)
+            conds += [cond for extent in _checked_extents(i) if not known.proves(cond := Op("le", (ONE, extent)))]
             index.append(self.outside_of_loops(at, i.extent, context) if isinstance(i, Inside) else at)
         return ref.replace(index=tuple(index)), list(dict.fromkeys(conds))
 

@@ -28,8 +28,8 @@ def is_inside(ref: Ref, shape: tuple[Expr, ...], context: Context) -> bool:
 def is_shown_inside(ref: Ref, shape: tuple[Expr, ...], context: Context) -> bool:
     """Is every index of the access in bounds by short proofs?"""
     indices: tuple[Expr, ...] = ref.index
-    return all(context.shows_nonnegative(form) for i, n in zip(indices, shape, strict=True)
-               for form in accesses.below(context, i, n))
+    return all(known.shows_nonnegative(form) for i, n in zip(indices, shape, strict=True)
+               for known in (context.with_elements_in(i),) for form in accesses.below(known, i, n))
 
 
 def bytes_of(dtype: str, extents: Iterable[Expr]) -> int:

@@ -193,6 +193,11 @@ def is_gathered(program: LoopProgram, ref: Aref, name: str) -> bool:
     return mentions(ref, (name,)) and contiguous_loop(program, ref, (name,)) is None
 
 
+def is_indirect(ref: Aref, loop: str) -> bool:
+    """Is an index of an access itself read from memory, at places that move with a loop?"""
+    return any(isinstance(n, Aref) and mentions(n, (loop,)) for i in ref.index for n in i.unique())
+
+
 def is_compute_bound(stmts: tuple[Stmt, ...]) -> bool:
     """Does every element take an elementary function (exp, sin)? If so, gathering its operands pays."""
     return any(isinstance(n, Op) and n.fn in FORMS for s in stmts for n in s.unique())

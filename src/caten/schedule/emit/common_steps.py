@@ -10,7 +10,7 @@ from ...core.text import form_of
 from ...loop.affine import canonical
 from ...loop.effects import writes
 from ...loop.statements import Aref, If, Incf, Setf, Stmt, Vref, statements_in
-from ..analysis.classify import Chain, is_compute_bound
+from ..analysis.classify import Chain, is_compute_bound, is_indirect
 from ..analysis.loop_queries import enclosing, loops_in, mentions, trip_count
 from ..draft import Draft
 from ..plans.plan import NotApplicable, PlanContext
@@ -104,8 +104,9 @@ def vectorize_whole(draft: Draft, tiles: Split) -> None:
 
 
 def check_indices(draft: Draft, loop: str) -> None:
-    """Check that all indices are linear in the loop: only those are proven to be in bounds under a lane mask."""
-    for ref in [n for n in draft.loop(loop).unique() if isinstance(n, Aref)]:
+    """Check that all indices are linear in the loop: only those are proven to be in bounds under a lane mask. An index
+    that is itself read from memory is another one for each lane."""
+    for ref in [n for n in draft.loop(loop).unique() if isinstance(n, Aref) and not is_indirect(n, loop)]:
         others = [n for i in ref.index for n in i.walk() if isinstance(n, Op) and n.fn not in LINEAR]
         if any(loop in n.variables for n in others):
             raise NotApplicable(f"the index of {ref} is not linear in '{loop}'")

@@ -14,6 +14,7 @@ from ..analysis.classify import (
     contraction,
     is_compute_bound,
     is_gathered,
+    is_indirect,
     reduces_contiguously,
     reduction,
     shares_operand,
@@ -176,6 +177,8 @@ def gathered_rows(s: Sum, context: PlanContext) -> Version:
     accumulators."""
     if not s.contiguous or not s.indirect:
         raise NotApplicable("memory is not contiguous in the summed loop, or no index is read from it")
+    if s.compute_bound:
+        raise NotApplicable("functions are computed, in vectors of what is gathered")
     return Version(_row_reduction(replace(s, lanes=1), context))
 
 
@@ -327,12 +330,7 @@ def match_reduction(program: LoopProgram, chain: Chain, context: PlanContext) ->
                is_float(total.out.dtype) and shares_operand(chain, total),
                tuple([axes[name] for name in total.summed
                       if row is not None and not any(_moves_apart(ref, name, row) for ref in refs)]),
-               next((str(ref) for ref in refs if _is_indirect(ref, total.summed[-1])), ""))
-
-
-def _is_indirect(ref: Aref, loop: str) -> bool:
-    """Is an index of an access itself read from memory, at places that move with a loop?"""
-    return any(isinstance(n, Aref) and mentions(n, (loop,)) for i in ref.index for n in i.unique())
+               next((str(ref) for ref in refs if is_indirect(ref, total.summed[-1])), ""))
 
 
 def _moves_apart(ref: Aref, name: str, row: str) -> bool:

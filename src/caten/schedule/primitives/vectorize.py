@@ -21,6 +21,7 @@ from ...loop.statements import (
     For,
     If,
     Incf,
+    Lanes,
     Let,
     Local,
     LoopProgram,
@@ -298,6 +299,8 @@ class _Widening:
                 return self.flip(Op(fn, (place,)), flipped)
             case Aref() if (spread := self.spread(expr, mask)) is not None:
                 return spread
+            case Aref() if self.gathers(expr):
+                return self.gathered(expr, mask)
             case Aref():
                 place, flipped = self.place(expr, mask if mask is not None and not self.may_be_read(expr) else None)
                 return self.flip(place, flipped)
@@ -336,6 +339,30 @@ class _Widening:
     def vector(self, expr: Expr, mask: Expr | None) -> Expr:
         value = self.value(expr, mask)
         return value if value.lanes > 1 else Splat(self.lanes, value)
+
+    def gathers(self, ref: Aref) -> bool:
+        """Is an index of a load no linear function of the lane, but one that is known for each?"""
+        return (ref.buffer not in self.wide and not is_complex(ref.dtype) and DTYPES[ref.dtype].bits >= 32
+                and any(self.varies(i) and stride_in(i, self.var.name) is None and not self.holds_wide(i)
+                        for i in ref.index) and not any(self.holds_wide(i) for i in ref.index))
+
+    def gathered(self, ref: Aref, mask: Expr | None) -> Expr:
+        """The elements at indices that differ from lane to lane, each by a load of its own; lanes whose conditions
+        fail, and whose element may not exist, are 0."""
+        conds: list[Expr] = []
+        may_fail = not all(self.may_be_read(n) for n in ref.unique() if isinstance(n, Aref))
+        for part in conjuncts(mask) if mask is not None and may_fail else ():
+            cond = lane_of(part)
+            if cond is None:
+                raise self.refuse(f"{ref} is read only where the conditions of some lane hold")
+            conds.append(cond)
+
+        def lane(n: int) -> Expr:
+            element: Expr = substitute(ref, {self.var: canonical(self.lo + n)})
+            for cond in conds:
+                element = Op("where", (substitute(cond, {LANE: index(n)}), element, number(0, ref.dtype)))
+            return element
+        return Lanes(tuple([lane(n) for n in range(self.lanes)]))
 
     def place(self, ref: Ref, mask: Expr | None) -> tuple[Ref, bool]:
         """The vector access of all lanes, and whether the lanes lie in memory in reverse order."""
