@@ -126,7 +126,9 @@ class Arithmetic:
             value = self.prefix(depth + 1) if self.is_prefix() else self.sum(depth + 1)
             self.expect(")", "to close this expression")
             return value
-        raise error("E117", f"expected a number, a size or (…), not {self.here()}", place)
+        joins = self.token.text in (*SUMS, *PRODUCTS)
+        raise error("E117", f"expected a number, a size or (…), not {self.here()}", place,
+                    hint="a computed extent stands in parentheses: (M + 1)" if joins else None)
 
     def is_prefix(self) -> bool:
         """After a `(`: true if an operator follows. `(-M)` and `(- M 1)` both qualify; a name must be an operator's."""
