@@ -94,6 +94,7 @@ def classes() -> list[type[Node]]:
 VALUES: dict[str, tuple[Any, Any]] = {          # annotation -> a value and another
     "str": ("f32", "f64"), "Text": ("f32", "f64"), "int": (1, 2), "bool": (False, True),
     "Expr": (index(3), index(4)), "Expr | None": (None, expr.TRUE), "Ref": (Aref("A", ()), Aref("A", (index(0),))),
+    "Address": (statements.Address("A", "read"), statements.Address("A", "write")),
     "Vref": (statements.Vref("A", 4, ()), statements.Vref("A", 8, ())), "Machine": (Machine("a", 8, 8, ()), Machine("b", 8, 8, ())),
     "tuple[Expr, ...]": ((index(3),), (index(3), index(3))), "tuple[int, ...]": ((0, 1), (1, 0)), "tuple[str, ...]": (("a", "b"), ("b", "a")),
     "tuple[tuple[str, str], ...]": ((("a", "b"),), (("b", "a"),)),

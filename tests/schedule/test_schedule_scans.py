@@ -43,13 +43,13 @@ BODIES = {
     "of an expression": "(let t f32 (* (aref u i) (aref u i))) (incf (aref s) t) (setf (aref v i) (- (aref s) t))",
     "two": "(incf (aref s) (aref u i)) (incf (aref s2) (aref v i)) (setf (aref v i) (+ (aref s2) (aref s)))",
     "a sum beside": "(incf (aref s) (aref u i)) (setf (aref v i) (aref s)) (incf (aref s2) (aref u i))",
+    "a gather": "(incf (aref s) (aref u (max 0 (min (- N 1) (aref k i))))) (setf (aref v i) (aref s))",
 }
 SCALAR = {
     "a step that depends on the total": "(let before f32 (aref s)) (incf (aref s) (* before (aref u i))) (setf (aref v i) (aref s))",
     "two statements that accumulate": "(incf (aref s) (aref u i)) (incf (aref s) 1.0) (setf (aref v i) (aref s))",
     "an early use": "(setf (aref v i) (aref s)) (incf (aref s) (aref u i))",
     "under a condition": "(if (< 0.0 (aref u i)) ((incf (aref s) (aref u i)))) (setf (aref v i) (aref s))",
-    "a gather": "(incf (aref s) (aref u (max 0 (min (- N 1) (aref k i))))) (setf (aref v i) (aref s))",
 }
 
 

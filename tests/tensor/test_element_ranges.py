@@ -61,7 +61,8 @@ def test_a_check_of_all_elements_gives_their_range(code: str, least: str, dtype:
 
 
 @pytest.mark.parametrize(("code", "inputs"), [
-    ("return np.where(k >= 0, X[k], 0)", "X{float}[M] k{int32}[T]"),                               # where it is not negative
+    ("return np.where(k >= 3, X[k], 0)", "X{float}[M] k{int32}[T]"),                               # all below 3 may be outside
+    ("return X[k]", "X{float}[M] k{uint64}[T]"),                                                   # half of them are negative as indices
     ("return X[k[0]] + V", "X{float}[M] k{int32}[T] V{float}[T]"),                                 # the first one
     ("return X[k + 1]", "X{float}[M] k{int32}[T]")])                                              # another number
 def test_nothing_is_known_of_elements_that_no_check_looks_at(code: str, inputs: str) -> None:
@@ -69,6 +70,12 @@ def test_nothing_is_known_of_elements_that_no_check_looks_at(code: str, inputs: 
     assert [each for each in found(text) if each.endswith(" M")] == []
     program = lowered(text)
     assert not [each for each in assumed(program) if each.endswith(" M)")]
+
+
+def test_a_check_of_those_that_are_not_negative_bounds_all() -> None:
+    text = spec("return np.where(k >= 0, X[k], 0)", "X{float}[M] k{int32}[T]")
+    assert found(text) == [f"k {-(1 << 31)} M"]
+    assert "(aref X (cast i64 (aref k " in " ".join(show(lowered(text)).split())
 
 
 def test_what_is_computed_and_checked_has_a_range() -> None:
@@ -100,6 +107,8 @@ CASES = [("return X[k] * 2", "X{float}[M] k{int32}[T]", "T", lambda X, k: X[k] *
          ("return (X[k] * V).sum(axis=1)", "X{float}[M] k{int64}[T K] V{float}[T K]", "T", lambda X, k, V: (X[k] * V).sum(1)),
          ("return np.where(V > 0.5, np.exp(X[k]), 0).sum(axis=1)", "X{float}[M] k{int32}[T K] V{float}[T K]", "T",
           lambda X, k, V: np.where(V > 0.5, np.exp(X[k]), 0).sum(1)),
+         ("return np.where(k >= 0, X[k] * V, 0).sum(axis=1)", "X{float}[M] k{int16}[T K] V{float}[T K]", "T",
+          lambda X, k, V: np.where(k >= 0, X[k] * V, 0).sum(1)),
          ("return np.exp(X[k]).max(axis=1)", "X{float}[M] k{uint8}[T 3]", "T", lambda X, k: np.exp(X[k]).max(1))]
 
 
@@ -114,13 +123,13 @@ def test_it_gathers_or_fails_as_numpy_does(case: tuple[str, str, str, Any], opt:
     for m, rows, columns in ((1, 1, 1), (7, 5, 3), (50, 17, 8), (100, 40, 33), (3, 0, 4)):
         kind = inputs.split("k{")[1].split("}")[0]
         index = rng.integers(0 if kind == "uint8" else -m, m, (rows, 3) if "T 3" in inputs else (rows, columns) if "T K" in inputs else rows)
-        k = index.astype({"int32": "i4", "int64": "i8", "int8": "i1", "uint8": "u1"}[kind])
+        k = index.astype({"int32": "i4", "int64": "i8", "int16": "i2", "int8": "i1", "uint8": "u1"}[kind])
         given = {"X": rng.random(m, np.float32), "k": k, "V": rng.random((rows, columns), np.float32)}
         given["V"].flat[-1:] = 1.0
         own = {name: given[name] for name in names}
         np.testing.assert_allclose(operator(**own), reference(**own), rtol=1e-5, atol=1e-6)
         for wrong in (m, -m - 1) if k.size else ():
-            if np.iinfo(k.dtype).min <= wrong:
+            if np.iinfo(k.dtype).min <= wrong and not (wrong < 0 and "k >= 0" in code):
                 own["k"] = k.copy()
                 own["k"].flat[-1] = wrong
                 with pytest.raises(CatenError, match="index 1"):

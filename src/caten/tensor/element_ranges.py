@@ -3,13 +3,14 @@
     (define v0 (reduce bool () ((p N)) or true (or (< (read I p) 0) (<= V (read I p)))))    (fail-if (read v0) 5)
 
 Where the call goes on, each element of I is in [0, V), and `(aref X (aref I i))` is in bounds as it is. A check tells
-something of an array if it looks at all of its elements, under no condition.
+something of an array if it looks at all of its elements. One that looks at those that are not negative tells that all
+are below V.
 """
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..core.dtypes import is_integer
+from ..core.dtypes import DTYPES, is_integer
 from ..core.expr import TRUE, Cast, Expr, Var, index
 from ..core.node import substitute
 from ..frozen import frozen
@@ -41,13 +42,14 @@ def element_ranges(program: TensorProgram, context: Context) -> list[ElementRang
 
 
 def _ends(program: TensorProgram) -> dict[str, list[Expr]]:
-    """The arrays whose elements are in checked indices, and the extents of the axes of these."""
+    """The arrays whose elements, which are numbers of i64, too, are in checked indices, and the extents of the axes of
+    these."""
     found: dict[str, list[Expr]] = {}
     for d in program.definitions:
         for n in d.value.unique():
             if isinstance(n, Inside):
                 for r in reads_of(n.index):
-                    if is_integer(r.type) and n.extent not in found.setdefault(r.buffer, []):
+                    if is_integer(r.type) and r.type != "u64" and n.extent not in found.setdefault(r.buffer, []):
                         found[r.buffer].append(n.extent)
     return found
 
@@ -72,9 +74,9 @@ def _found_by(program: TensorProgram, name: str, value: Reduce, ends: dict[str, 
             return any(where.proves(f) for f in fails)
         for end in ends[r.buffer]:
             if fails_where(end <= element):
-                least = next((e for e in (index(0), canonical(-end)) if fails_where(element < e)), None)
-                if least is not None:
-                    yield ElementRange(name, r.buffer, r.type, least, end)
+                least = next((e for e in (index(0), canonical(-end)) if fails_where(element < e)),
+                             index(DTYPES[r.type].least))
+                yield ElementRange(name, r.buffer, r.type, least, end)
 
 
 def _reads_all(read: Read, value: Reduce, shape: tuple[Expr, ...]) -> bool:

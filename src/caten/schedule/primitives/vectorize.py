@@ -37,7 +37,7 @@ from ...loop.statements import (
     is_const,
 )
 from ..analysis.access_bounds import is_inside, is_shown_inside, shapes
-from ..analysis.classify import fastest_axis
+from ..analysis.classify import fastest_axis, is_indirect
 from ..analysis.complex_vectors import is_in_parts
 from ..analysis.loop_queries import (
     context_at,
@@ -341,10 +341,9 @@ class _Widening:
         return value if value.lanes > 1 else Splat(self.lanes, value)
 
     def gathers(self, ref: Aref) -> bool:
-        """Is an index of a load no linear function of the lane, but one that is known for each?"""
+        """Is an index of a load itself read from memory, at a place that is known for each lane?"""
         return (ref.buffer not in self.wide and not is_complex(ref.dtype) and DTYPES[ref.dtype].bits >= 32
-                and any(self.varies(i) and stride_in(i, self.var.name) is None and not self.holds_wide(i)
-                        for i in ref.index) and not any(self.holds_wide(i) for i in ref.index))
+                and is_indirect(ref, self.var.name) and not any(self.holds_wide(i) for i in ref.index))
 
     def gathered(self, ref: Aref, mask: Expr | None) -> Expr:
         """The elements at indices that differ from lane to lane, each by a load of its own; lanes whose conditions
@@ -359,8 +358,13 @@ class _Widening:
 
         def lane(n: int) -> Expr:
             element: Expr = substitute(ref, {self.var: canonical(self.lo + n)})
-            for cond in conds:
-                element = Op("where", (substitute(cond, {LANE: index(n)}), element, number(0, ref.dtype)))
+            holding = [substitute(cond, {LANE: index(n)}) for cond in conds]
+            context = reduce(Context.given, holding, self.context)
+            for read in [part for part in element.unique() if isinstance(part, Aref)]:
+                if (shape := self.shapes.get(read.buffer)) is None or not is_inside(read, shape, context):
+                    raise self.refuse(f"{read} is not shown to be in bounds")
+            for cond in holding:
+                element = Op("where", (cond, element, number(0, ref.dtype)))
             return element
         return Lanes(tuple([lane(n) for n in range(self.lanes)]))
 
